@@ -1,0 +1,109 @@
+"""Generated code: one Python module and one stub per version of the types, and one for the current types.
+
+Protos are compiled under the project's name, so that many projects can live in one process. Each module carries the
+hash of its descriptor, and refuses to load when the proto beside it has changed since.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import tempfile
+from pathlib import Path
+
+from google.protobuf import descriptor_pb2
+
+from .descriptors import ProtoError, compile_proto, run_protoc
+from .tree import SNAPSHOT_NAME, GateError, Tree, command
+
+_PACKAGE_INIT = '"""Code generated from `proto/`; see `python -m build_tools codegen`."""\n'
+
+
+def generate(tree: Tree) -> list[Path]:
+    """Write what is missing or stale, remove what no proto backs; answer the files that changed."""
+    wanted = {tree.generated / "__init__.py": _PACKAGE_INIT}
+    with tempfile.TemporaryDirectory() as folder:
+        for proto in _protos(tree):
+            wanted |= _modules(tree, proto, Path(folder))
+    tree.generated.mkdir(exist_ok=True)
+    changed = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
+    for path in changed:
+        path.write_text(wanted[path], encoding="utf-8", newline="\n")
+    for path in sorted(tree.generated.glob("*.py*")):
+        if path not in wanted:
+            path.unlink()
+            changed.append(path)
+    return changed
+
+
+def _protos(tree: Tree) -> list[Path]:
+    snapshots = [path for path in sorted(tree.old.glob("*.proto")) if SNAPSHOT_NAME.fullmatch(path.name)]
+    if not tree.objects.is_file():
+        raise GateError(
+            f"{tree.objects} is not there", "code is generated from it", "git checkout -- proto/objects.proto"
+        )
+    return [tree.objects, *snapshots]
+
+
+def _modules(tree: Tree, proto: Path, folder: Path) -> dict[Path, str]:
+    source = proto.read_bytes()
+    try:
+        types = compile_proto(source)
+    except ProtoError as error:
+        raise GateError(
+            f"{tree.relative(proto)}:{error.line}: {error.message}",
+            "no code can be generated from it",
+            command("check"),
+        ) from error
+    described = folder / "described.bin"
+    renamed = _renamed(types.proto, tree.project, proto.stem)
+    described.write_bytes(descriptor_pb2.FileDescriptorSet(file=[renamed]).SerializeToString())
+    ok, printed = run_protoc(
+        [f"--descriptor_set_in={described}", f"--python_out={folder}", f"--pyi_out={folder}", renamed.name]
+    )
+    if not ok:
+        raise GateError(f"protoc failed on {tree.relative(proto)}", printed.strip(), command("check"))
+    module = f"{proto.stem}_pb2"
+    compiled = folder / tree.project / module
+    code = compiled.with_suffix(".py").read_text(encoding="utf-8")
+    home = f"'{tree.project}.{module}'"
+    if code.count(home) != 1:
+        raise GateError(
+            f"protoc wrote {module} in an unknown form", f"{home} does not stand in it once", "use the pinned protoc"
+        )
+    header = (
+        "from catalog.project import require_fresh as _require_fresh\n"
+        f'DESCRIPTOR_HASH = "{types.hash}"\n'
+        f'_require_fresh(__file__, "{tree.relative(proto)}", "{text_hash(source)}")\n'
+    )
+    code = code.replace(home, f"'{tree.project}.generated.{module}'")
+    marker = '"""Generated protocol buffer code."""\n'
+    return {
+        tree.generated / f"{module}.py": code.replace(marker, marker + header, 1),
+        tree.generated / f"{module}.pyi": compiled.with_suffix(".pyi").read_text(encoding="utf-8")
+        + "\nDESCRIPTOR_HASH: str\n",
+    }
+
+
+def text_hash(source: bytes) -> str:
+    return hashlib.sha256(source).hexdigest()
+
+
+def _renamed(proto: descriptor_pb2.FileDescriptorProto, project: str, stem: str) -> descriptor_pb2.FileDescriptorProto:
+    """The same types as `<project>/<stem>.proto`, in the package `<project>.<stem>`."""
+    renamed = descriptor_pb2.FileDescriptorProto()
+    renamed.CopyFrom(proto)
+    before = f".{proto.package}." if proto.package else "."
+    after = f".{project}.{stem}."
+
+    def rename(message: descriptor_pb2.DescriptorProto) -> None:
+        for field in message.field:
+            if field.type_name:
+                field.type_name = after + field.type_name.removeprefix(before)
+        for nested in message.nested_type:
+            rename(nested)
+
+    for message in renamed.message_type:
+        rename(message)
+    renamed.name = f"{project}/{stem}.proto"
+    renamed.package = f"{project}.{stem}"
+    return renamed

@@ -1,0 +1,280 @@
+"""Protos, compiled and compared.
+
+Owns the one call of protoc, the identity (hash) of a set of types, and the words for how two sets differ. Comments,
+spacing, the order of declarations and the package name are no part of the identity.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import json
+import os
+import re
+import tempfile
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+from typing import Any
+
+from google.protobuf import descriptor_pb2, descriptor_pool, json_format
+from google.protobuf.descriptor import Descriptor
+
+from .tree import GateError
+
+PROTOC_REQUIREMENT = "grpcio-tools==1.85.1"
+ENGINE_COLLECTIONS = ("config", "fence_token", "migration_event")
+"""One encoding at every version: never passed to a migration, present in every project."""
+
+_ERROR_LINE = re.compile(r"^[^:]*\.proto:(?P<line>\d+):\d+: (?P<message>.*)$", re.MULTILINE)
+_Field = descriptor_pb2.FieldDescriptorProto
+
+
+class ProtoError(Exception):
+    """A proto that does not compile."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(line, message)
+        self.line = line
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Types:
+    """One compiled proto: a version of the types."""
+
+    proto: descriptor_pb2.FileDescriptorProto
+    messages: dict[str, Descriptor]
+    """Top-level messages by name, resolved in a pool of their own."""
+    hash: str
+
+    @property
+    def collections(self) -> tuple[str, ...]:
+        """The collections that have both a key and a value, in order of name."""
+        return tuple(sorted(name for name, halves in _halves(self.messages).items() if halves == {"Key", "Value"}))
+
+    @property
+    def half_collections(self) -> tuple[str, ...]:
+        return tuple(sorted(name for name, halves in _halves(self.messages).items() if len(halves) == 1))
+
+    def key(self, collection: str) -> Descriptor:
+        return self.messages[f"{camel(collection)}Key"]
+
+    def value(self, collection: str) -> Descriptor:
+        return self.messages[f"{camel(collection)}Value"]
+
+    def parts(self, collection: str) -> set[str]:
+        """The messages and enums that rows of a collection are made of, by their names within the file."""
+        prefix = f"{self.proto.package}." if self.proto.package else ""
+        messages = [message for half in (self.key(collection), self.value(collection)) for message in closure(half)]
+        enums = [field.enum_type for message in messages for field in message.fields if field.enum_type is not None]
+        return {part.full_name.removeprefix(prefix) for part in (*messages, *enums)}
+
+    def collection_hash(self, collection: str) -> str:
+        """The identity of all the types that rows of a collection are made of."""
+        parts = self.parts(collection)
+        return _digest({name: shape for name, shape in _shapes(self.proto).items() if name in parts})
+
+    @property
+    def numbers(self) -> dict[str, dict[int, tuple[str, str]]]:
+        """Per message and enum, each number with the name and kind it stands for."""
+        return {
+            name: {f["number"]: (f["name"], f.get("kind", "value")) for f in shape["members"]}
+            for name, shape in _shapes(self.proto).items()
+        }
+
+
+def compile_proto(source: bytes) -> Types:
+    """Compile one proto by itself, without an include path."""
+    proto = _parse(source)
+    pool = descriptor_pool.DescriptorPool()
+    pool.AddSerializedFile(proto.SerializeToString())
+    file = pool.FindFileByName(proto.name)
+    return Types(proto, dict(file.message_types_by_name), _digest(_shapes(proto)))
+
+
+def run_protoc(arguments: list[str]) -> tuple[bool, str]:
+    """Run protoc in this process; answer whether it succeeded and what it printed."""
+    try:
+        from grpc_tools import _protoc_compiler  # noqa: PLC0415 - only what compiles needs protoc
+    except ImportError as error:
+        raise GateError(
+            "protoc is not installed", f"protos are compiled with it ({error})", f"pip install '{PROTOC_REQUIREMENT}'"
+        ) from error
+    with tempfile.TemporaryFile() as output:
+        saved = os.dup(2)
+        try:
+            os.dup2(output.fileno(), 2)
+            status = _protoc_compiler.run_main([argument.encode() for argument in ["protoc", *arguments]])
+        finally:
+            os.dup2(saved, 2)
+            os.close(saved)
+        output.seek(0)
+        return status == 0, output.read().decode(errors="replace")
+
+
+def camel(collection: str) -> str:
+    return "".join(part.capitalize() for part in collection.split("_"))
+
+
+def snake(name: str) -> str:
+    return re.sub(r"(?<!^)(?=[A-Z])", "_", name).lower()
+
+
+def closure(message: Descriptor) -> list[Descriptor]:
+    """A message and every message it can contain."""
+    seen: dict[str, Descriptor] = {}
+    stack = [message]
+    while stack:
+        current = stack.pop()
+        if current.full_name not in seen:
+            seen[current.full_name] = current
+            stack += [field.message_type for field in current.fields if field.message_type is not None]
+    return list(seen.values())
+
+
+def is_recursive(message: Descriptor) -> bool:
+    return any(
+        message.full_name == inner.full_name
+        for field in message.fields
+        if field.message_type is not None
+        for inner in closure(field.message_type)
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class Change:
+    part: str
+    """The message or enum that changed."""
+    text: str
+
+
+def differences(old: Types, new: Types) -> list[Change]:
+    """What changed from one set of types to another, in words, one change each."""
+    before, after = _shapes(old.proto), _shapes(new.proto)
+    changes = []
+    for name in sorted(before.keys() | after.keys()):
+        if name not in after:
+            changes.append(Change(name, f"{name} removed"))
+        elif name not in before:
+            changes.append(Change(name, f"{name} added"))
+        else:
+            changes += [Change(name, text) for text in _member_differences(name, before[name], after[name])]
+    return changes
+
+
+def collection_differences(old: Types, new: Types, collection: str) -> list[str]:
+    parts = old.parts(collection) | new.parts(collection)
+    return [change.text for change in differences(old, new) if change.part in parts]
+
+
+def changed_collections(old: Types, new: Types) -> list[str]:
+    """The collections of both versions whose rows are made of different types, engine collections aside."""
+    both = set(old.collections) & set(new.collections) - set(ENGINE_COLLECTIONS)
+    return sorted(name for name in both if old.collection_hash(name) != new.collection_hash(name))
+
+
+def _member_differences(name: str, old: dict[str, Any], new: dict[str, Any]) -> Iterator[str]:
+    before = {member["number"]: member for member in old["members"]}
+    after = {member["number"]: member for member in new["members"]}
+    for number in sorted(before.keys() | after.keys()):
+        if number not in after:
+            yield f"{name}.{before[number]['name']} ({number}) removed"
+        elif number not in before:
+            yield f"{name}.{after[number]['name']} ({number}) added"
+        elif before[number] != after[number]:
+            yield f"{name}.{after[number]['name']} ({number}) changed"
+    if old["reserved"] != new["reserved"]:
+        yield f"{name}: its reserved numbers changed"
+    if old["options"] != new["options"]:
+        yield f"{name}: its options changed"
+
+
+def _halves(messages: dict[str, Descriptor]) -> dict[str, set[str]]:
+    halves: dict[str, set[str]] = {}
+    for name in messages:
+        for half in ("Key", "Value"):
+            if name.endswith(half) and name != half:
+                halves.setdefault(snake(name.removesuffix(half)), set()).add(half)
+    return halves
+
+
+def _parse(source: bytes) -> descriptor_pb2.FileDescriptorProto:
+    with tempfile.TemporaryDirectory() as folder:
+        (Path(folder) / "objects.proto").write_bytes(source)
+        output = Path(folder) / "types.bin"
+        ok, printed = run_protoc(
+            [f"-I{folder}", "--include_source_info", f"--descriptor_set_out={output}", "objects.proto"]
+        )
+        if not ok:
+            place = _ERROR_LINE.search(printed)
+            if place is None:
+                raise ProtoError(0, printed.strip() or "protoc failed without a message")
+            raise ProtoError(int(place["line"]), "; ".join(m["message"] for m in _ERROR_LINE.finditer(printed)))
+        return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes()).file[0]
+
+
+def _digest(shapes: dict[str, Any]) -> str:
+    text = json.dumps(shapes, sort_keys=True, separators=(",", ":"))
+    return f"sha256:{hashlib.sha256(text.encode()).hexdigest()}"
+
+
+def _shapes(proto: descriptor_pb2.FileDescriptorProto) -> dict[str, Any]:
+    """Every message and enum as plain data, by its name within the file."""
+    return _shapes_of(proto.SerializeToString(deterministic=True))
+
+
+@cache
+def _shapes_of(serialized: bytes) -> dict[str, Any]:
+    proto = descriptor_pb2.FileDescriptorProto.FromString(serialized)
+    prefix = f".{proto.package}." if proto.package else "."
+    shapes: dict[str, Any] = {}
+
+    def add_enum(scope: str, enum: descriptor_pb2.EnumDescriptorProto) -> None:
+        shapes[scope + enum.name] = {
+            "members": sorted(
+                ({"name": v.name, "number": v.number} for v in enum.value), key=lambda v: (v["number"], v["name"])
+            ),
+            "reserved": sorted([r.start, r.end] for r in enum.reserved_range),
+            "options": _options(enum),
+        }
+
+    def add_message(scope: str, message: descriptor_pb2.DescriptorProto) -> None:
+        name = scope + message.name
+        shapes[name] = {
+            "members": sorted((_member(message, f, prefix) for f in message.field), key=lambda f: int(f["number"])),
+            "reserved": sorted([r.start, r.end - 1] for r in message.reserved_range),
+            "options": _options(message),
+        }
+        for nested in message.nested_type:
+            add_message(f"{name}.", nested)
+        for enum in message.enum_type:
+            add_enum(f"{name}.", enum)
+
+    for message in proto.message_type:
+        add_message("", message)
+    for enum in proto.enum_type:
+        add_enum("", enum)
+    return shapes
+
+
+def _member(message: descriptor_pb2.DescriptorProto, field: _Field, prefix: str) -> dict[str, Any]:
+    member: dict[str, Any] = {
+        "name": field.name,
+        "number": field.number,
+        "kind": _Field.Type.Name(field.type).removeprefix("TYPE_").lower(),
+        "options": _options(field),
+    }
+    if field.type_name:
+        member["type"] = field.type_name.removeprefix(prefix)
+    if field.label == _Field.LABEL_REPEATED:
+        member["repeated"] = True
+    if field.proto3_optional:
+        member["optional"] = True
+    elif field.HasField("oneof_index"):
+        member["oneof"] = message.oneof_decl[field.oneof_index].name
+    return member
+
+
+def _options(declared: Any) -> dict[str, Any]:  # noqa: ANN401 - each kind of declaration has its own options type
+    return json_format.MessageToDict(declared.options) if declared.HasField("options") else {}

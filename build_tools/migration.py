@@ -1,0 +1,301 @@
+"""What a migration module declares, read from its syntax tree.
+
+A migration is data to the gate: its actions, the functions they name and its imports. Nothing of it is run.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Iterator
+from dataclasses import dataclass
+from enum import StrEnum
+
+from .hashes import source_hash
+from .syntax import SyntaxProblemError, parse_module
+
+
+class Form(StrEnum):
+    """The actions that `catalog.actions` offers."""
+
+    WIRE_COMPATIBLE = "wire_compatible"
+    COLUMNAR = "columnar"
+    PER_ROW = "per_row"
+    FRAME = "frame"
+    INSERT = "insert"
+    DELETE = "delete"
+    CREATE = "create"
+    RETIRE = "retire"
+    NO_CHANGE = "no_change"
+    UNDECIDED = "undecided"
+
+
+@dataclass(frozen=True, slots=True)
+class Action:
+    form: Form
+    reads: tuple[str, ...]
+    """Collections of the old version whose rows the action takes."""
+    makes: tuple[str, ...]
+    """Collections of the new version that the action makes rows of."""
+    rewrites: tuple[str, ...]
+    """Collections all of whose rows the action makes anew, or drops."""
+    function: str | None
+    line: int
+
+    @property
+    def covers(self) -> tuple[str, ...]:
+        """Collections about whose existing rows the action says what happens."""
+        return self.reads if self.form in {Form.WIRE_COMPATIBLE, Form.UNDECIDED} else self.rewrites
+
+
+@dataclass(frozen=True, slots=True)
+class Import:
+    module: str
+    name: str
+    line: int
+    inside: str | None
+    """The function that imports it; none at module level."""
+    typing_only: bool
+
+    @property
+    def path(self) -> str:
+        return f"{self.module}.{self.name}" if self.name else self.module
+
+
+@dataclass(frozen=True, slots=True)
+class Stub:
+    function: str
+    line: int
+
+
+@dataclass(frozen=True, slots=True)
+class Migration:
+    hash: str
+    docstring: str
+    has_upgrade: bool
+    actions: tuple[Action, ...]
+    problems: tuple[SyntaxProblemError, ...]
+    """Why the list of actions is not a literal one."""
+    unknown_actions: tuple[tuple[str, int], ...]
+    imports: tuple[Import, ...]
+    functions: frozenset[str]
+    stubs: tuple[Stub, ...]
+    outside_calls: tuple[tuple[str, int], ...]
+
+    @property
+    def summary(self) -> str:
+        return self.docstring.strip().partition("\n")[0]
+
+    def rewrites(self, collection: str) -> bool:
+        return any(collection in action.rewrites for action in self.actions)
+
+    def covers(self, collection: str) -> bool:
+        return any(collection in action.covers for action in self.actions)
+
+
+_OUTSIDE = {"open", "exec", "eval", "__import__", "compile", "input", "print", "globals", "breakpoint"}
+
+
+def read_migration(source: bytes) -> Migration:
+    module = parse_module(source)
+    functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
+    upgrade = functions.get("upgrade")
+    actions: list[Action] = []
+    problems: list[SyntaxProblemError] = []
+    unknown: list[tuple[str, int]] = []
+    for element in _declared(upgrade, problems) if upgrade else ():
+        try:
+            actions.append(_action(element))
+        except _UnknownActionError as error:
+            unknown.append((error.name, element.lineno))
+        except SyntaxProblemError as problem:
+            problems.append(problem)
+    return Migration(
+        hash=source_hash(source),
+        docstring=ast.get_docstring(module) or "",
+        has_upgrade=upgrade is not None,
+        actions=tuple(actions),
+        problems=tuple(problems),
+        unknown_actions=tuple(unknown),
+        imports=tuple(imports(module)),
+        functions=frozenset(functions),
+        stubs=find_stubs(module),
+        outside_calls=tuple(
+            (node.func.id, node.lineno)
+            for node in ast.walk(module)
+            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OUTSIDE
+        ),
+    )
+
+
+def same_syntax(one: bytes, other: bytes) -> bool:
+    """Whether two sources differ in comments, docstrings and layout at most."""
+    return ast.dump(_without_docstrings(parse_module(one))) == ast.dump(_without_docstrings(parse_module(other)))
+
+
+def find_stubs(module: ast.Module) -> tuple[Stub, ...]:
+    return tuple(
+        Stub(node.name, node.lineno)
+        for node in ast.walk(module)
+        if isinstance(node, ast.FunctionDef) and _is_stub(node)
+    )
+
+
+def imports(module: ast.Module) -> Iterator[Import]:
+    """Every import of a module, wherever it stands."""
+    yield from _imports(module.body, inside=None, typing_only=False)
+
+
+def _imports(body: list[ast.stmt], *, inside: str | None, typing_only: bool) -> Iterator[Import]:
+    for node in body:
+        match node:
+            case ast.Import(names=names):
+                for alias in names:
+                    yield Import(alias.name, "", node.lineno, inside, typing_only)
+            case ast.ImportFrom(names=names, level=level):
+                for alias in names:
+                    yield Import("." * level + (node.module or ""), alias.name, node.lineno, inside, typing_only)
+            case ast.FunctionDef(name=name):
+                yield from _imports(node.body, inside=inside or name, typing_only=typing_only)
+            case ast.If(test=ast.Name(id="TYPE_CHECKING")):
+                yield from _imports(node.body, inside=inside, typing_only=True)
+                yield from _imports(node.orelse, inside=inside, typing_only=typing_only)
+            case _:
+                for block in ("body", "orelse", "finalbody", "handlers", "cases"):
+                    inner = getattr(node, block, [])
+                    statements = [
+                        s
+                        for part in inner
+                        for s in (part.body if hasattr(part, "body") and not isinstance(part, ast.stmt) else [part])
+                    ]
+                    yield from _imports(statements, inside=inside, typing_only=typing_only)
+
+
+class _UnknownActionError(Exception):
+    def __init__(self, name: str) -> None:
+        super().__init__(name)
+        self.name = name
+
+
+def _declared(upgrade: ast.FunctionDef, problems: list[SyntaxProblemError]) -> list[ast.Call]:
+    body = upgrade.body[1:] if ast.get_docstring(upgrade) is not None else upgrade.body
+    match body:
+        case [ast.Return(value=ast.List(elts=elements))]:
+            calls = [element for element in elements if isinstance(element, ast.Call)]
+            problems += [
+                SyntaxProblemError(element.lineno, f"`{ast.unparse(element)}` is not the call of an action")
+                for element in elements
+                if not isinstance(element, ast.Call)
+            ]
+            if not elements:
+                problems.append(
+                    SyntaxProblemError(
+                        upgrade.lineno, 'the list is empty: a step that does nothing says no_change("because …")'
+                    )
+                )
+            return calls
+        case _:
+            problems.append(SyntaxProblemError(upgrade.lineno, "upgrade() is not one `return [...]` of a literal list"))
+            return []
+
+
+def _action(call: ast.Call) -> Action:
+    if not isinstance(call.func, ast.Name):
+        raise SyntaxProblemError(call.lineno, f"`{ast.unparse(call.func)}` is not an action by its plain name")
+    if call.func.id not in set(Form):
+        raise _UnknownActionError(call.func.id)
+    form = Form(call.func.id)
+    arguments = _Arguments(form, call)
+    if form is Form.NO_CHANGE:
+        if not _text(arguments.take(0, "reason")).startswith("because "):
+            raise SyntaxProblemError(call.lineno, 'no_change must say why: no_change("because …")')
+        return Action(form, (), (), (), None, call.lineno)
+    if form is Form.FRAME:
+        reads, writes = _names(arguments.take(1, "reads")), _names(arguments.take(2, "writes"))
+        function = _function(arguments.take(0, "change"))
+        return Action(form, reads, (*writes, *arguments.into), writes, function, call.lineno)
+    collection = (_text(arguments.take(0, "collection")),)
+    effect = _EFFECTS[form]
+    return Action(
+        form,
+        reads=collection if effect.reads else (),
+        makes=(*collection, *arguments.into) if effect.makes else (),
+        rewrites=collection if effect.rewrites else (),
+        function=_function(arguments.take(1, effect.function)) if effect.function else None,
+        line=call.lineno,
+    )
+
+
+@dataclass(frozen=True, slots=True)
+class _Effect:
+    """What an action over one collection does with it, and the name of its function's parameter."""
+
+    reads: bool = False
+    makes: bool = False
+    rewrites: bool = False
+    function: str = ""
+
+
+_EFFECTS = {
+    Form.WIRE_COMPATIBLE: _Effect(reads=True),
+    Form.COLUMNAR: _Effect(reads=True, makes=True, rewrites=True, function="change"),
+    Form.PER_ROW: _Effect(reads=True, makes=True, rewrites=True, function="change"),
+    Form.INSERT: _Effect(makes=True, function="rows"),
+    Form.DELETE: _Effect(reads=True, function="where"),
+    Form.CREATE: _Effect(makes=True),
+    Form.RETIRE: _Effect(reads=True, rewrites=True),
+    Form.UNDECIDED: _Effect(reads=True),
+}
+
+
+class _Arguments:
+    """The arguments of an action's call, each written out."""
+
+    def __init__(self, form: Form, call: ast.Call) -> None:
+        self._form, self._call = form, call
+        self._keywords = {keyword.arg: keyword.value for keyword in call.keywords}
+        if None in self._keywords or any(isinstance(argument, ast.Starred) for argument in call.args):
+            raise SyntaxProblemError(call.lineno, f"{form} takes its arguments one by one, not by * or **")
+
+    def take(self, index: int, name: str) -> ast.expr:
+        found = self._call.args[index] if index < len(self._call.args) else self._keywords.get(name)
+        if found is None:
+            raise SyntaxProblemError(self._call.lineno, f"{self._form} lacks its {name}")
+        return found
+
+    @property
+    def into(self) -> tuple[str, ...]:
+        return _names(self._keywords["into"]) if "into" in self._keywords else ()
+
+
+def _text(node: ast.expr) -> str:
+    if isinstance(node, ast.Constant) and isinstance(node.value, str):
+        return node.value
+    raise SyntaxProblemError(node.lineno, f"`{ast.unparse(node)}` is not a literal string")
+
+
+def _names(node: ast.expr) -> tuple[str, ...]:
+    if isinstance(node, ast.Tuple | ast.List):
+        return tuple(_text(element) for element in node.elts)
+    raise SyntaxProblemError(node.lineno, f"`{ast.unparse(node)}` is not a literal tuple of collections")
+
+
+def _function(node: ast.expr) -> str:
+    if isinstance(node, ast.Name):
+        return node.id
+    raise SyntaxProblemError(node.lineno, f"`{ast.unparse(node)}` is not a function of this module by its name")
+
+
+def _is_stub(function: ast.FunctionDef) -> bool:
+    body = function.body[1:] if ast.get_docstring(function) is not None else function.body
+    match body:
+        case [ast.Raise(exc=ast.Name(id="NotImplementedError") | ast.Call(func=ast.Name(id="NotImplementedError")))]:
+            return True
+        case _:
+            return False
+
+
+def _without_docstrings(module: ast.Module) -> ast.Module:
+    for node in ast.walk(module):
+        if isinstance(node, ast.Module | ast.FunctionDef | ast.ClassDef) and ast.get_docstring(node) is not None:
+            node.body = node.body[1:] or [ast.Pass()]
+    return module

@@ -1,0 +1,58 @@
+"""Releasing: from here on, what the release contains never changes."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+from .check import check
+from .edits import Edits, versions_of
+from .hashes import Entry, dump, is_release, release_order
+from .snapshot import Made, read_hashes
+from .tree import GateError, Tree, command
+
+_BUILD = re.compile(r'(?m)^(BUILD\b[^=]*= *")[^"]*(")')
+
+
+def release(tree: Tree, number: str) -> Made:
+    """Stamp every unreleased entry with the release, and set the build's version."""
+    if not is_release(number):
+        raise GateError(f"`{number}` is no release", "a release is three numbers", command("release 1.2.3"))
+    hashes = read_hashes(tree)
+    if newer := [done for done in hashes.releases if release_order(done) >= release_order(number)]:
+        raise GateError(
+            f"{max(newer, key=release_order)} is already released", "releases ascend", "choose a higher number"
+        )
+    if tree.unwritten:
+        raise GateError(
+            f"not written yet: {', '.join(tree.unwritten)}",
+            "a released migration never changes, so it must be finished",
+            "write them, and remove them from `unwritten` under [tool.catalog]",
+        )
+    report = check(tree)
+    if not report.ok:
+        raise GateError(
+            f"the gate has {len(report.findings)} findings", "a release freezes what it finds", command("check")
+        )
+    versions = versions_of(tree)
+
+    def stamped(entry: Entry) -> Entry:
+        return entry if entry.released is not None else replace(entry, released=number)
+
+    frozen = replace(
+        hashes,
+        snapshots={version: stamped(entry) for version, entry in hashes.snapshots.items()},
+        migrations={name: stamped(entry) for name, entry in hashes.migrations.items()},
+    )
+    text, count = _BUILD.subn(rf"\g<1>{number}\g<2>", tree.version.read_text(encoding="utf-8"))
+    if count != 1:
+        raise GateError(
+            "BUILD does not stand once in version.py", "it is the version of the build", "restore version.py"
+        )
+    edits = Edits({tree.hashes: dump(frozen), tree.version: text})
+    edits.apply()
+    return Made(
+        versions.current,
+        f"froze everything up to v{versions.current} as {number}; commit, then: git tag v{number}",
+        tuple(tree.relative(p) for p in edits.writes),
+    )

@@ -1,0 +1,58 @@
+"""Ending support for old versions: their modules and snapshots go, their hashes and field numbers stay."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from pathlib import Path
+
+from .codegen import generate
+from .descriptors import ProtoError, compile_proto
+from .edits import Edits, dispatch_from, version_text, versions_of
+from .hashes import Numbers, dump
+from .snapshot import Made, read_hashes
+from .tree import MIGRATION_NAME, SNAPSHOT_NAME, GateError, Tree, command
+
+
+def retire(tree: Tree, minimum: int) -> Made:
+    """Make `minimum` the oldest version that can still be upgraded."""
+    versions, hashes = versions_of(tree), read_hashes(tree)
+    if not versions.minimum < minimum <= versions.current:
+        raise GateError(
+            f"v{minimum} cannot become the oldest version",
+            f"supported are v{versions.minimum}..v{versions.current}",
+            f"choose a version in v{versions.minimum + 1}..v{versions.current}",
+        )
+    numbers: Numbers = {part: dict(named) for part, named in hashes.retired_numbers.items()}
+    edits = Edits()
+    for path in sorted(tree.old.glob("*.proto")):
+        name = SNAPSHOT_NAME.fullmatch(path.name)
+        if name is not None and int(name["version"]) < minimum:
+            _remember(path, numbers)
+            edits.removes.append(path)
+    for path in sorted(tree.migrations.glob("*.py")):
+        name = MIGRATION_NAME.fullmatch(path.stem)
+        if name is not None and int(name["old"]) < minimum:
+            edits.removes += [path, tree.migration_test(path.stem)]
+    if minimum >= versions.first_proto:
+        edits.removes.append(tree.migrations / "legacy_json_objects.py")
+    edits.writes = {
+        tree.version: version_text(tree.version.read_text(encoding="utf-8"), minimum=minimum, current=versions.current),
+        tree.upgrade: dispatch_from(tree.upgrade.read_text(encoding="utf-8"), minimum),
+        tree.hashes: dump(replace(hashes, retired_numbers=numbers)),
+    }
+    there = [path for path in edits.removes if path.is_file()]
+    edits.apply()
+    generate(tree)
+    files = tuple(tree.relative(path) for path in (*edits.writes, *there))
+    return Made(versions.current, f"v{minimum} is now the oldest version; {len(there)} files removed", files)
+
+
+def _remember(path: Path, numbers: Numbers) -> None:
+    try:
+        types = compile_proto(path.read_bytes())
+    except ProtoError as error:
+        raise GateError(
+            f"{path.name}:{error.line}: {error.message}", "its field numbers must be remembered", command("check")
+        ) from error
+    for part, named in types.numbers.items():
+        numbers.setdefault(part, {}).update({number: name for number, (name, _) in named.items()})

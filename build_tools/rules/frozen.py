@@ -1,0 +1,211 @@
+"""Rules about what is frozen: snapshots and migrations against their recorded hashes, and those against history."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+from ..descriptors import differences
+from ..hashes import Entry, Hashes
+from ..history import Recorded
+from ..migration import same_syntax
+from ..syntax import SyntaxProblemError, Versions
+from ..tree import AMEND, RENUMBER, SNAPSHOT, SNAPSHOT_NAME, command
+from ..workspace import Workspace
+
+
+def check(workspace: Workspace) -> None:
+    _check_folder(workspace)
+    if workspace.versions is None:
+        return
+    _check_current(workspace, workspace.versions)
+    _check_sequence(workspace, workspace.versions)
+    if workspace.hashes is not None:
+        _check_snapshots(workspace, workspace.versions, workspace.hashes)
+        _check_migrations(workspace, workspace.versions, workspace.hashes)
+        _check_base(workspace, workspace.hashes)
+
+
+def check_history(workspace: Workspace, *, require: bool) -> Iterator[str]:
+    """Compare released entries with all that git remembers; yields a note where it remembers nothing."""
+    problem = workspace.history.problem
+    if problem is not None:
+        if require:
+            fix = "check out the whole history: git fetch --unshallow --tags (in CI: fetch-depth: 0)"
+            workspace.add("H305", workspace.tree.hashes, problem, fix)
+        else:
+            yield f"released hashes were not compared with history: {problem}"
+        return
+    if workspace.hashes is None:
+        return
+    seen: set[tuple[str, str]] = set()
+    for recorded in workspace.history.recorded:
+        for name, before in _entries(recorded.hashes):
+            if before.released is not None:
+                _check_released(workspace, workspace.hashes, recorded, name, before, seen)
+
+
+def _check_folder(workspace: Workspace) -> None:
+    old, versions = workspace.tree.old, workspace.versions
+    if not old.is_dir():
+        workspace.add("S203", old, "the folder proto/old is not there", "git checkout -- proto/old")
+        return
+    for path in sorted(old.iterdir()):
+        name = SNAPSHOT_NAME.fullmatch(path.name)
+        if name is None or not path.is_file():
+            workspace.add(
+                "S204",
+                path,
+                f"{path.name} is not named objects_vN.proto",
+                f"move it away, or back to its name: git mv {workspace.tree.relative(path)} …",
+            )
+        elif versions is not None and int(name["version"]) not in versions.snapshots:
+            supported = f"v{versions.snapshots.start}..v{versions.current}"
+            fix = (
+                f"to make a new version: remove it, edit proto/objects.proto, then {SNAPSHOT}\n"
+                f"to end support for old ones: {command('retire N')}"
+            )
+            workspace.add("S204", path, f"{path.name} is outside {supported}", fix)
+
+
+def _check_current(workspace: Workspace, versions: Versions) -> None:
+    snapshot, current = workspace.snapshots.get(versions.current), workspace.current
+    if snapshot is None or current is None or snapshot.hash == current.hash:
+        return
+    entry = workspace.hashes.snapshots.get(versions.current) if workspace.hashes else None
+    changes = [change.text for change in differences(snapshot, current)]
+    fix = SNAPSHOT
+    if entry is not None and entry.released is None:
+        fix += f"\nor, as v{versions.current} is not released: {AMEND}"
+    workspace.add("S201", workspace.tree.objects, f"since v{versions.current}: {_listed(changes)}", fix)
+
+
+def _check_sequence(workspace: Workspace, versions: Versions) -> None:
+    for version in versions.snapshots:
+        there = version in workspace.snapshots or version in workspace.broken_snapshots
+        if not there and workspace.tree.old.is_dir() and not (workspace.bumped_alone and version == versions.current):
+            path = workspace.tree.snapshot(version)
+            workspace.add("S203", path, f"{path.name} is not there", f"git checkout -- {workspace.tree.relative(path)}")
+
+
+def _check_snapshots(workspace: Workspace, versions: Versions, hashes: Hashes) -> None:
+    for version, types in workspace.snapshots.items():
+        entry, path = hashes.snapshots.get(version), workspace.tree.snapshot(version)
+        if version not in versions.snapshots:
+            continue
+        if entry is None:
+            workspace.add(
+                "H301",
+                workspace.tree.hashes,
+                f"v{version} has a snapshot but no recorded hash",
+                f"git checkout -- proto/hashes.json, or {AMEND}",
+            )
+        elif entry.hash != types.hash:
+            workspace.add(
+                "S202", path, f"{path.name} is not what was recorded{_since(entry)}", _restore(workspace, path, entry)
+            )
+    for version in hashes.snapshots:
+        if version > versions.current:
+            workspace.add(
+                "H302",
+                workspace.tree.hashes,
+                f"a hash of v{version} is recorded, but STASH_VERSION is {versions.current}",
+                f"remove the entry, or restore the version: {SNAPSHOT}",
+            )
+
+
+def _check_migrations(workspace: Workspace, versions: Versions, hashes: Hashes) -> None:
+    for name, migration in workspace.migrations.items():
+        entry, path = hashes.migrations.get(name), workspace.tree.migration(name)
+        if entry is None:
+            workspace.add(
+                "H301",
+                workspace.tree.hashes,
+                f"{name} has no recorded hash",
+                f"git checkout -- proto/hashes.json, or {AMEND}",
+            )
+        elif entry.hash != migration.hash and entry.released is None:
+            workspace.add("M610", path, f"{name} changed since its hash was recorded", AMEND)
+        elif entry.hash != migration.hash:
+            fix = (
+                _restore(workspace, path, entry)
+                + f"\nif only comments, docstrings or layout changed: {command(f'restyle {name}')}"
+            )
+            workspace.add("M609", path, f"{name} was released in {entry.released} and has changed", fix)
+    for name in hashes.migrations:
+        _, _, new = name.partition("_to_v")
+        if new.isdecimal() and int(new) > versions.current:
+            workspace.add(
+                "H302",
+                workspace.tree.hashes,
+                f"a hash of {name} is recorded, but STASH_VERSION is {versions.current}",
+                f"remove the entry, or restore the version: {SNAPSHOT}",
+            )
+
+
+def _check_base(workspace: Workspace, hashes: Hashes) -> None:
+    """Two branches that both made a version have given it different ids."""
+    base = workspace.history.base_hashes
+    for name, theirs in (base.migrations if base else {}).items():
+        ours = hashes.migrations.get(name)
+        if ours is not None and ours.id != theirs.id:
+            _, _, number = name.partition("_to_")
+            workspace.add(
+                "V403",
+                workspace.tree.migration(name),
+                f"{number} is already made, differently, on {workspace.history.base_ref}",
+                "rebase; merge proto/objects.proto, and keep your own side of every other conflicted file\n"
+                f"(git checkout --theirs); then {RENUMBER}",
+            )
+
+
+def _check_released(
+    workspace: Workspace, hashes: Hashes, recorded: Recorded, name: str, before: Entry, seen: set[tuple[str, str]]
+) -> None:
+    now = dict(_entries(hashes)).get(name)
+    path = workspace.tree.hashes
+    if now is None or now.released != before.released:
+        if ("H304", name) not in seen:
+            seen.add(("H304", name))
+            state = "is gone" if now is None else f"now says {now.released}"
+            fix = f'put it back: "hash": "{before.hash}", "released": "{before.released}"'
+            workspace.add("H304", path, f"{name} was released in {before.released} ({recorded.where}) and {state}", fix)
+    elif now.hash != before.hash and not _restyled(workspace, name, now, before) and ("H303", name) not in seen:
+        seen.add(("H303", name))
+        fix = f"restore the file and its hash as at {recorded.where}, and change it in a new version: {SNAPSHOT}"
+        workspace.add(
+            "H303", path, f"{name}, released in {before.released}, was {before.hash[:19]}… at {recorded.where}", fix
+        )
+
+
+def _restyled(workspace: Workspace, name: str, now: Entry, before: Entry) -> bool:
+    """Whether the entry claims, and history proves, that only the looks of a released migration changed."""
+    path = workspace.tree.migration(name)
+    if before.hash not in now.restyled or not path.is_file():
+        return False
+    original = workspace.history.source_with_hash(path, before.hash)
+    try:
+        return original is not None and same_syntax(original, path.read_bytes())
+    except SyntaxProblemError:
+        return False
+
+
+def _entries(hashes: Hashes) -> Iterator[tuple[str, Entry]]:
+    yield from ((f"objects_v{version}", entry) for version, entry in hashes.snapshots.items())
+    yield from hashes.migrations.items()
+
+
+def _restore(workspace: Workspace, path: Path, entry: Entry) -> str:
+    relative = workspace.tree.relative(path)
+    if entry.released is None:
+        return f"git checkout -- {relative}\nor, if the change is meant: {AMEND}"
+    return f"git checkout v{entry.released} -- {relative}\nand make the change in a new version: {SNAPSHOT}"
+
+
+def _since(entry: Entry) -> str:
+    return "" if entry.released is None else f" when {entry.released} was released"
+
+
+def _listed(changes: list[str], most: int = 8) -> str:
+    more = f" and {len(changes) - most} more" if len(changes) > most else ""
+    return "; ".join(changes[:most]) + more

@@ -1,0 +1,188 @@
+"""What `version.py` and `upgrade.py` say, read from their syntax trees.
+
+Never imports them: the gate must work when they are broken, and must not run a project's code.
+"""
+
+from __future__ import annotations
+
+import ast
+from dataclasses import dataclass
+
+from .tree import MIGRATION_NAME
+
+DISPATCH = "migration_from"
+
+
+class SyntaxProblemError(Exception):
+    """Source that is not what the gate can read."""
+
+    def __init__(self, line: int, message: str) -> None:
+        super().__init__(line, message)
+        self.line = line
+        self.message = message
+
+
+@dataclass(frozen=True, slots=True)
+class Versions:
+    """The numbers in `version.py`, and where they stand."""
+
+    minimum: int
+    first_proto: int
+    current: int
+    literal: tuple[int, ...]
+    current_line: int
+    literal_line: int
+
+    @property
+    def snapshots(self) -> range:
+        return range(max(self.minimum, self.first_proto), self.current + 1)
+
+    @property
+    def steps(self) -> range:
+        """The versions that a migration starts from."""
+        return range(self.minimum, self.current)
+
+
+@dataclass(frozen=True, slots=True)
+class Arm:
+    version: int
+    guarded: bool
+    target: str | None
+    """The migration that the arm returns; none in the arm of the current version."""
+    line: int
+    end_line: int
+    readable: bool
+
+
+@dataclass(frozen=True, slots=True)
+class Dispatch:
+    arms: tuple[Arm, ...]
+    ends_in_assert_never: bool
+    line: int
+    end_line: int
+    early_imports: tuple[int, ...]
+    """Lines at module level that import a migration."""
+
+
+def parse_module(source: bytes) -> ast.Module:
+    try:
+        return ast.parse(source)
+    except (SyntaxError, ValueError) as error:
+        line = getattr(error, "lineno", 0) or 0
+        raise SyntaxProblemError(line, f"it is not Python: {getattr(error, 'msg', error)}") from error
+
+
+def read_versions(source: bytes) -> Versions:
+    assigned = _assignments(parse_module(source))
+    numbers = {}
+    for name in ("MIN_STASH_VERSION", "FIRST_PROTO_VERSION", "STASH_VERSION"):
+        if name not in assigned:
+            raise SyntaxProblemError(0, f"{name} is not set")
+        value, line = assigned[name]
+        if not (isinstance(value, ast.Constant) and type(value.value) is int):
+            raise SyntaxProblemError(line, f"{name} is not a plain number")
+        numbers[name] = (value.value, line)
+    if "StashVersion" not in assigned:
+        raise SyntaxProblemError(0, "StashVersion is not set")
+    literal, literal_line = assigned["StashVersion"]
+    minimum, (current, current_line) = numbers["MIN_STASH_VERSION"][0], numbers["STASH_VERSION"]
+    if minimum > current:
+        raise SyntaxProblemError(current_line, f"MIN_STASH_VERSION {minimum} is above STASH_VERSION {current}")
+    return Versions(
+        minimum,
+        numbers["FIRST_PROTO_VERSION"][0],
+        current,
+        _literal_numbers(literal, literal_line),
+        current_line,
+        literal_line,
+    )
+
+
+def read_dispatch(source: bytes) -> Dispatch:
+    module = parse_module(source)
+    functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == DISPATCH]
+    if len(functions) != 1:
+        raise SyntaxProblemError(0, f"there is no one function {DISPATCH}(version, build)")
+    function = functions[0]
+    body = [node for node in function.body if not _is_docstring(node)]
+    if len(body) != 1 or not isinstance(body[0], ast.Match):
+        raise SyntaxProblemError(function.lineno, f"{DISPATCH} is not one `match` over the version")
+    match = body[0]
+    if not (isinstance(match.subject, ast.Name) and match.subject.id == function.args.args[0].arg):
+        raise SyntaxProblemError(match.lineno, f"{DISPATCH} does not match over its first argument")
+    *cases, last = match.cases
+    ends = _asserts_never(last)
+    arms = tuple(_arm(case) for case in (cases if ends else match.cases))
+    early = tuple(node.lineno for node in module.body if isinstance(node, ast.ImportFrom) and _names_migration(node))
+    return Dispatch(arms, ends, match.lineno, match.end_lineno or match.lineno, early)
+
+
+def _assignments(module: ast.Module) -> dict[str, tuple[ast.expr, int]]:
+    found: dict[str, tuple[ast.expr, int]] = {}
+    for node in module.body:
+        match node:
+            case ast.Assign(targets=[ast.Name(id=name)], value=value):
+                found[name] = (value, node.lineno)
+            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
+                found[name] = (value, node.lineno)
+            case _:
+                pass
+    return found
+
+
+def _literal_numbers(node: ast.expr, line: int) -> tuple[int, ...]:
+    match node:
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=ast.Tuple(elts=elements)):
+            pass
+        case ast.Subscript(value=ast.Name(id="Literal"), slice=ast.Constant() as element):
+            elements = [element]
+        case _:
+            raise SyntaxProblemError(line, "StashVersion is not a Literal of numbers")
+    numbers = [e.value for e in elements if isinstance(e, ast.Constant) and type(e.value) is int]
+    if len(numbers) != len(elements):
+        raise SyntaxProblemError(line, "StashVersion is not a Literal of numbers")
+    return tuple(numbers)
+
+
+def _arm(case: ast.match_case) -> Arm:
+    end = case.body[-1].end_lineno or case.body[-1].lineno
+    match case.pattern:
+        case ast.MatchValue(value=ast.Constant(value=int(version))):
+            pass
+        case _:
+            raise SyntaxProblemError(case.pattern.lineno, "a case is not one literal version")
+    target, readable = _target(case.body)
+    return Arm(version, case.guard is not None, target, case.pattern.lineno, end, readable)
+
+
+def _target(body: list[ast.stmt]) -> tuple[str | None, bool]:
+    """The migration an arm imports and returns, and whether the arm does that and nothing else."""
+    match [node for node in body if not _is_docstring(node)]:
+        case [ast.Return(value=ast.Constant(value=None))]:
+            return None, True
+        case [ast.ImportFrom(names=[ast.alias(name=imported, asname=None)]), ast.Return(value=ast.Name(id=returned))]:
+            return returned, imported == returned
+        case _:
+            return None, False
+
+
+def _asserts_never(case: ast.match_case) -> bool:
+    match case:
+        case ast.match_case(
+            pattern=ast.MatchAs(pattern=None),
+            guard=None,
+            body=[ast.Expr(value=ast.Call(func=ast.Name(id="assert_never")))],
+        ):
+            return True
+        case _:
+            return False
+
+
+def _names_migration(node: ast.ImportFrom) -> bool:
+    return any(MIGRATION_NAME.fullmatch(alias.name) for alias in node.names) or bool(
+        node.module and MIGRATION_NAME.fullmatch(node.module.rpartition(".")[2])
+    )
+
+
+def _is_docstring(node: ast.stmt) -> bool:
+    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

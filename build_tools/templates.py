@@ -1,0 +1,78 @@
+"""What the recipe writes for a person to fill in: a migration and its test."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from .descriptors import camel
+from .tree import step_name
+
+
+@dataclass(frozen=True, slots=True)
+class Plan:
+    """What is known of a step before anyone has filled it in."""
+
+    project: str
+    old: int
+    why: str
+    changes: tuple[str, ...]
+    changed: tuple[str, ...]
+    """Collections whose rows need a decision."""
+    created: tuple[str, ...]
+    retired: tuple[str, ...]
+
+    @property
+    def new(self) -> int:
+        return self.old + 1
+
+
+def migration_source(plan: Plan) -> str:
+    changes = "\n".join(f"- {change}" for change in plan.changes) or "- no type changes, only rows"
+    actions = [
+        *(f'create("{name}")' for name in plan.created),
+        *(f'undecided("{name}")' for name in plan.changed),
+        *(f'retire("{name}")' for name in plan.retired),
+    ]
+    used = sorted({action.partition("(")[0] for action in actions})
+    types = [
+        f"from {plan.project}.generated import objects_v{v}_pb2 as v{v}\n" for v in (plan.old, plan.new) if plan.changed
+    ]
+    body = "".join(f"        {action},\n" for action in actions)
+    returned = f"[\n{body}    ]" if actions else "[]"
+    stubs = "".join(_stub(plan, name) for name in plan.changed)
+    third_party = f"from catalog.actions import {', '.join(['Action', *used])}\n"
+    own = "".join(types)
+    gap = "\n" if own and plan.project != "catalog" else ""
+    return (
+        f'"""{_sentence(plan.why)}\n\n{changes}\n"""\n\n'
+        f"from __future__ import annotations\n\n{third_party}{gap}{own}\n\n"
+        f"def upgrade() -> list[Action]:\n    return {returned}\n{stubs}"
+    )
+
+
+def test_source(plan: Plan) -> str:
+    name = step_name(plan.old)
+    collections = plan.changed or plan.created or ("rows",)
+    tests = "".join(
+        f"\n\ndef test_{collection}() -> None:\n"
+        f'    """Old rows of `{collection}` become the right new rows."""\n'
+        "    raise NotImplementedError\n"
+        for collection in collections
+    )
+    return f'"""{name}: {_sentence(plan.why)}"""\n\nfrom __future__ import annotations\n{tests}'
+
+
+def _stub(plan: Plan, collection: str) -> str:
+    name, old, new = camel(collection), plan.old, plan.new
+    return (
+        f"\n\ndef migrate_{collection}(\n"
+        f"    key: v{old}.{name}Key, value: v{old}.{name}Value\n"
+        f") -> tuple[v{new}.{name}Key, v{new}.{name}Value]:\n"
+        f'    """Make the new row of `{collection}` from the old one."""\n'
+        "    raise NotImplementedError\n"
+    )
+
+
+def _sentence(why: str) -> str:
+    safe = why.replace("\\", "/").replace('"', "'")
+    return safe[0].upper() + safe[1:] + ("" if safe.endswith((".", "!", "?")) else ".")

@@ -1,0 +1,144 @@
+"""Where a project keeps its files.
+
+A project is a folder whose `pyproject.toml` has a `[tool.catalog]` table. Everything else the gate needs is found
+from there by convention; nothing else in the gate spells a path.
+"""
+
+from __future__ import annotations
+
+import re
+import tomllib
+from dataclasses import dataclass
+from pathlib import Path
+
+MIGRATION_NAME = re.compile(r"v(?P<old>\d+)_to_v(?P<new>\d+)(?:_[a-z][a-z0-9_]*)?")
+SNAPSHOT_NAME = re.compile(r"objects_v(?P<version>[1-9]\d*)\.proto")
+SNAPSHOT_MODULE = re.compile(r"objects_v\d+_pb2")
+
+
+class GateError(Exception):
+    """The gate cannot do what it was asked; nothing was changed."""
+
+    def __init__(self, what: str, why: str, fix: str) -> None:
+        super().__init__(f"{what}\nwhy:  {why}\nnext: {fix}")
+        self.what = what
+        self.why = why
+        self.fix = fix
+
+    def __reduce__(self) -> tuple[type[GateError], tuple[str, str, str]]:
+        return type(self), (self.what, self.why, self.fix)
+
+
+def command(words: str) -> str:
+    """How a person runs a command of the gate, from the source tree or from the wheel."""
+    return f"python -m {__package__} {words}"
+
+
+SNAPSHOT = command('snapshot "why"')
+AMEND = command("snapshot --amend")
+RENUMBER = command("snapshot --renumber")
+
+
+@dataclass(frozen=True, slots=True)
+class Tree:
+    root: Path
+    project: str
+    unwritten: tuple[str, ...] = ()
+    """Migrations that are declared but not written yet: allowed until the next release."""
+
+    @property
+    def package(self) -> Path:
+        return self.root / self.project
+
+    @property
+    def objects(self) -> Path:
+        return self.root / "proto" / "objects.proto"
+
+    @property
+    def old(self) -> Path:
+        return self.root / "proto" / "old"
+
+    @property
+    def hashes(self) -> Path:
+        return self.root / "proto" / "hashes.json"
+
+    @property
+    def version(self) -> Path:
+        return self.package / "version.py"
+
+    @property
+    def upgrade(self) -> Path:
+        return self.package / "upgrade.py"
+
+    @property
+    def migrations(self) -> Path:
+        return self.package / "migrations"
+
+    @property
+    def generated(self) -> Path:
+        return self.package / "generated"
+
+    @property
+    def migration_tests(self) -> Path:
+        return self.root / "tests" / "migrations"
+
+    def snapshot(self, version: int) -> Path:
+        return self.old / f"objects_v{version}.proto"
+
+    def migration(self, name: str) -> Path:
+        return self.migrations / f"{name}.py"
+
+    def migration_test(self, name: str) -> Path:
+        return self.migration_tests / f"test_{name}.py"
+
+    def relative(self, path: Path) -> str:
+        return path.relative_to(self.root).as_posix()
+
+
+def step_name(old: int) -> str:
+    return f"v{old}_to_v{old + 1}"
+
+
+def find_tree(start: Path, *, search: bool = True) -> Tree:
+    """The project at `start`, or with `search` at the nearest folder above it that is one."""
+    start = start.resolve()
+    for folder in (start, *start.parents) if search else (start,):
+        table = _catalog_table(folder / "pyproject.toml")
+        if table is not None:
+            return _tree(folder, table)
+    raise GateError(
+        f"no catalog project at {start}",
+        "a project is a folder whose pyproject.toml has a [tool.catalog] table",
+        "run this in the project's root, or name it with --root DIR",
+    )
+
+
+def _catalog_table(pyproject: Path) -> dict[str, object] | None:
+    if not pyproject.is_file():
+        return None
+    try:
+        document = tomllib.loads(pyproject.read_text(encoding="utf-8"))
+    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+        raise GateError(
+            f"{pyproject} is not valid TOML: {error}", "the project's name is read from it", "mend the file"
+        ) from error
+    table = document.get("tool", {}).get("catalog")
+    return table if isinstance(table, dict) else None
+
+
+def _tree(root: Path, table: dict[str, object]) -> Tree:
+    project = table.get("project")
+    if not isinstance(project, str) or not project.isidentifier():
+        raise GateError(
+            f"{root / 'pyproject.toml'} does not name the project",
+            "generated code and the migrations live in the project's package",
+            'write `project = "your_package"` under [tool.catalog]',
+        )
+    unwritten = table.get("unwritten", [])
+    if not isinstance(unwritten, list) or not all(isinstance(name, str) for name in unwritten):
+        raise GateError(
+            f"`unwritten` in {root / 'pyproject.toml'} is no list of migrations",
+            "it names the migrations that are declared but not written yet",
+            'write `unwritten = ["v15_to_v16"]` or remove it',
+        )
+    return Tree(root, project, tuple(unwritten))

@@ -1,0 +1,153 @@
+"""Everything the gate looks at, read once.
+
+Reading never fails: what cannot be read becomes a finding, and the rules look only at what is there.
+"""
+
+from __future__ import annotations
+
+import ast
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import TypeVar
+
+from .descriptors import ProtoError, Types, compile_proto
+from .findings import Finding
+from .hashes import Hashes, parse
+from .history import History
+from .migration import Migration, read_migration
+from .syntax import Dispatch, SyntaxProblemError, Versions, parse_module, read_dispatch, read_versions
+from .tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT_NAME, Tree
+
+_Read = TypeVar("_Read")
+_CONFLICT = b"<<<<<<< "
+
+
+@dataclass(slots=True)
+class Workspace:
+    tree: Tree
+    history: History
+    findings: list[Finding] = field(default_factory=list)
+    versions: Versions | None = None
+    current: Types | None = None
+    snapshots: dict[int, Types] = field(default_factory=dict)
+    broken_snapshots: set[int] = field(default_factory=set)
+    """Snapshots that are there but cannot be read."""
+    hashes: Hashes | None = None
+    dispatch: Dispatch | None = None
+    migrations: dict[str, Migration] = field(default_factory=dict)
+    broken_migrations: set[str] = field(default_factory=set)
+    modules: dict[Path, ast.Module] = field(default_factory=dict)
+    """The hand-written modules of the package that are no migrations."""
+
+    @property
+    def bumped_alone(self) -> bool:
+        """Whether nothing but the number says that the current version exists."""
+        if self.versions is None or self.hashes is None:
+            return False
+        current = self.versions.current
+        return (
+            current - 1 in self.hashes.snapshots
+            and current not in self.hashes.snapshots
+            and current not in self.snapshots | dict.fromkeys(self.broken_snapshots)
+            and not any(name.endswith(f"_to_v{current}") for name in self.migrations)
+        )
+
+    def add(self, code: str, path: Path, what: str, fix: str, line: int = 0) -> None:
+        self.findings.append(Finding(code, self.tree.relative(path), line, what, fix))
+
+
+def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
+    workspace = Workspace(tree, History(tree, base))
+    workspace.versions = _read(workspace, tree.version, "V400", read_versions)
+    workspace.hashes = _read(workspace, tree.hashes, "H300", lambda source: parse(source.decode()))
+    workspace.dispatch = _read(workspace, tree.upgrade, "D500", read_dispatch)
+    if tree.objects.is_file():
+        workspace.current = _read_proto(workspace, tree.objects)
+    else:
+        workspace.add("T100", tree.objects, "proto/objects.proto is not there", "git checkout -- proto/objects.proto")
+    for path in _files(tree.old):
+        if name := SNAPSHOT_NAME.fullmatch(path.name):
+            types = _read_proto(workspace, path)
+            version = int(name["version"])
+            if types is None:
+                workspace.broken_snapshots.add(version)
+            else:
+                workspace.snapshots[version] = types
+    for path in _files(tree.migrations):
+        if path.suffix == ".py" and MIGRATION_NAME.fullmatch(path.stem):
+            migration = _read(workspace, path, "M600", read_migration)
+            if migration is None:
+                workspace.broken_migrations.add(path.stem)
+            else:
+                workspace.migrations[path.stem] = migration
+    for path in _package_modules(tree):
+        module = _read(workspace, path, "I700", parse_module)
+        if module is not None:
+            workspace.modules[path] = module
+    return workspace
+
+
+def _read(workspace: Workspace, path: Path, code: str, reader: Callable[[bytes], _Read]) -> _Read | None:
+    relative = workspace.tree.relative(path)
+    if not path.is_file():
+        workspace.add(code, path, f"{relative} is not there", f"git checkout -- {relative}")
+        return None
+    source = path.read_bytes()
+    if _conflicted(workspace, path, source):
+        return None
+    try:
+        return reader(source)
+    except SyntaxProblemError as problem:
+        workspace.add(code, path, problem.message, f"mend {relative}, or git checkout -- {relative}", problem.line)
+    except ValueError as error:
+        workspace.add(code, path, f"{relative}: {error}", f"git checkout -- {relative}, then {AMEND}")
+    return None
+
+
+def _read_proto(workspace: Workspace, path: Path) -> Types | None:
+    source = path.read_bytes()
+    if _conflicted(workspace, path, source):
+        return None
+    try:
+        return compile_proto(source)
+    except ProtoError as error:
+        code, fix = _proto_advice(error.message)
+        workspace.add(code, path, error.message, fix, error.line)
+        return None
+
+
+def _proto_advice(message: str) -> tuple[str, str]:
+    if 'Import "' in message:
+        return "T102", "copy the messages you need into the file and remove the import"
+    if 'Option "(' in message:
+        return "T103", "remove the option; say in a comment what it said"
+    return "T101", "correct the line that protoc names"
+
+
+def _conflicted(workspace: Workspace, path: Path, source: bytes) -> bool:
+    lines = source.splitlines()
+    for number, line in enumerate(lines, start=1):
+        if line.startswith(_CONFLICT):
+            workspace.add(
+                "V404",
+                path,
+                "the file has conflict markers; two branches may both have made a version",
+                "merge proto/objects.proto by hand, keep your own side of every other conflicted file "
+                f"(in a rebase: git checkout --theirs), then {RENUMBER}",
+                number,
+            )
+            return True
+    return False
+
+
+def _files(folder: Path) -> list[Path]:
+    return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
+
+
+def _package_modules(tree: Tree) -> Iterator[Path]:
+    if tree.package.is_dir():
+        for path in sorted(tree.package.rglob("*.py")):
+            outside = tree.generated not in path.parents and tree.package / "_gate" not in path.parents
+            if outside and not (path.parent == tree.migrations and MIGRATION_NAME.fullmatch(path.stem)):
+                yield path

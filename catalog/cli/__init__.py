@@ -1,0 +1,1 @@
+"""The `catalog` command: one plain function per verb."""

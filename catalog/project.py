@@ -1,0 +1,92 @@
+"""What the engine knows of a project: its name, its versions and the types of each.
+
+Never imports a project; a project hands itself over as a value.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import re
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import total_ordering
+from importlib import import_module
+from pathlib import Path
+from types import ModuleType
+from typing import TYPE_CHECKING, Protocol
+
+from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldError
+
+if TYPE_CHECKING:
+    from catalog.actions import Action
+
+
+class MigrationModule(Protocol):
+    """A module `vN_to_vM`: what it does, declared."""
+
+    __name__: str
+    __doc__: str | None
+
+    def upgrade(self) -> list[Action]: ...
+
+
+@total_ordering
+@dataclass(frozen=True, slots=True)
+class Build:
+    """A build's version, for the guards of a dispatch: `case 17 if build < Build(0, 50)`."""
+
+    major: int
+    minor: int = 0
+    patch: int = 0
+
+    @classmethod
+    def parse(cls, text: str) -> Build:
+        found = re.match(r"(\d+)\.(\d+)\.(\d+)", text)
+        if found is None:
+            raise ValueError(f"{text!r} is no build version such as 1.2.3")
+        return cls(*(int(part) for part in found.groups()))
+
+    def __lt__(self, other: Build) -> bool:
+        return (self.major, self.minor, self.patch) < (other.major, other.minor, other.patch)
+
+
+@dataclass(frozen=True, slots=True)
+class Project:
+    name: str
+    minimum: int
+    first_proto: int
+    """The first version whose rows are protobuf; earlier ones have types of their own."""
+    current: int
+    build: Build
+    migration_from: Callable[[int, Build], MigrationModule | None]
+
+    def types(self, version: int) -> ModuleType:
+        """The frozen types of a version, as generated code."""
+        self.check_version(version)
+        return load_generated(self.name, f"objects_v{version}", f"proto/old/objects_v{version}.proto")
+
+    def check_version(self, version: int) -> None:
+        """Refuse a store that is too old or too new, before anything runs."""
+        if version < self.minimum:
+            raise StoreTooOldError(version, self.minimum)
+        if version > self.current:
+            raise StoreTooNewError(version, self.current)
+
+
+def load_generated(project: str, stem: str, proto: str) -> ModuleType:
+    module = f"{project}.generated.{stem}_pb2"
+    try:
+        return import_module(module)
+    except ModuleNotFoundError as error:
+        raise GeneratedCodeError(module, proto) from error
+
+
+def require_fresh(module_file: str, proto: str, text_hash: str) -> None:
+    """Called by generated modules as they load: refuse if the proto beside them has changed since.
+
+    Installed packages have no proto beside them, and nothing there can be stale.
+    """
+    module = Path(module_file)
+    source = module.parents[2] / proto
+    if source.is_file() and hashlib.sha256(source.read_bytes()).hexdigest() != text_hash:
+        raise GeneratedCodeError(module.stem, proto)

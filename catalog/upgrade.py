@@ -1,0 +1,67 @@
+"""The dispatch: which migration leads on from a version.
+
+One version at a time, always to the next. Each arm imports its module itself, so that a store that is up to date
+loads none of them.
+"""
+
+from __future__ import annotations
+
+from typing import assert_never
+
+from catalog.project import Build, MigrationModule, Project
+from catalog.version import BUILD, FIRST_PROTO_VERSION, MIN_STASH_VERSION, STASH_VERSION, StashVersion, parse_version
+
+
+def migration_from(version: StashVersion, build: Build) -> MigrationModule | None:
+    """The migration that a store of this version needs next; none if it is up to date.
+
+    `build` is there for guards: a case such as `case 17 if build < Build(0, 50)` directly before `case 17` runs
+    another migration for those builds.
+    """
+    match version:
+        case 14:
+            from catalog.migrations import v14_to_v15
+
+            return v14_to_v15
+        case 15:
+            from catalog.migrations import v15_to_v16
+
+            return v15_to_v16
+        case 16:
+            from catalog.migrations import v16_to_v17
+
+            return v16_to_v17
+        case 17:
+            from catalog.migrations import v17_to_v18
+
+            return v17_to_v18
+        case 18:
+            from catalog.migrations import v18_to_v19
+
+            return v18_to_v19
+        case 19:
+            from catalog.migrations import v19_to_v20
+
+            return v19_to_v20
+        case 20:
+            from catalog.migrations import v20_to_v21
+
+            return v20_to_v21
+        case 21:
+            from catalog.migrations import v21_to_v22
+
+            return v21_to_v22
+        case 22:
+            return None
+        case _:
+            assert_never(version)
+
+
+PROJECT = Project(
+    name="catalog",
+    minimum=MIN_STASH_VERSION,
+    first_proto=FIRST_PROTO_VERSION,
+    current=STASH_VERSION,
+    build=Build.parse(BUILD),
+    migration_from=lambda version, build: migration_from(parse_version(version), build),
+)

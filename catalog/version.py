@@ -1,0 +1,31 @@
+"""The versions of the stash that this build knows.
+
+`build_tools` reads and sets these numbers; nobody else does.
+"""
+
+from typing import Final, Literal, cast, get_args
+
+from catalog.errors import StoreTooNewError, StoreTooOldError
+
+StashVersion = Literal[14, 15, 16, 17, 18, 19, 20, 21, 22]
+
+MIN_STASH_VERSION: Final = 14
+"""The oldest version that can still be upgraded."""
+
+FIRST_PROTO_VERSION: Final = 15
+"""The first version whose rows are protobuf; those before are JSON."""
+
+STASH_VERSION: Final = 22
+"""The version that this build reads, writes and initialises."""
+
+BUILD: Final = "0.1.0.dev0"
+"""The version of this build."""
+
+
+def parse_version(number: int) -> StashVersion:
+    """The only way in: whatever passes here has an arm in the dispatch."""
+    if number < MIN_STASH_VERSION:
+        raise StoreTooOldError(number, MIN_STASH_VERSION)
+    if number not in get_args(StashVersion):
+        raise StoreTooNewError(number, STASH_VERSION)
+    return cast("StashVersion", number)

@@ -1,0 +1,99 @@
+"""Everything that is done with a checkout, one session each; `./dev SESSION` runs them."""
+
+from __future__ import annotations
+
+import shutil
+from pathlib import Path
+
+import nox
+
+nox.needs_version = ">=2026.2.9"
+nox.options.default_venv_backend = "uv"
+nox.options.reuse_venv = "yes"
+nox.options.error_on_missing_interpreters = False
+nox.options.sessions = ["build", "lint", "types", "tests", "docs"]
+
+PROJECT = nox.project.load_toml("pyproject.toml")
+DIST = Path("dist")
+OTHER_PYTHONS = ["3.11", "3.12", "3.13", "3.14"]
+
+
+def group(name: str) -> list[str]:
+    return list(nox.project.dependency_groups(PROJECT, name))
+
+
+@nox.session
+def build(session: nox.Session) -> None:
+    """Run the gate against the whole history, then build the sdist and from it the wheel."""
+    session.install(*PROJECT["build-system"]["requires"], "build")
+    session.run("python", "-m", "build_tools", "check", "--require-history", *session.posargs)
+    shutil.rmtree(DIST, ignore_errors=True)
+    session.run("python", "-m", "build", "--no-isolation", "--outdir", str(DIST), silent=True)
+    session.log("built %s", ", ".join(sorted(path.name for path in DIST.iterdir())))
+
+
+@nox.session
+def lint(session: nox.Session) -> None:
+    """Check style, formatting and the import layers."""
+    session.install("-e", ".", *group("lint"))
+    session.run("ruff", "check", ".")
+    session.run("ruff", "format", "--check", ".")
+    session.run("lint-imports", "--no-cache")
+
+
+@nox.session
+def types(session: nox.Session) -> None:
+    """Check types strictly."""
+    session.install("-e", ".", *group("types"))
+    session.run("mypy")
+
+
+@nox.session
+def tests(session: nox.Session) -> None:
+    """Run the tests; what follows `--` goes to pytest."""
+    run_tests(session)
+
+
+@nox.session(python=OTHER_PYTHONS)
+def matrix(session: nox.Session) -> None:
+    """Run the tests on every Python that is present."""
+    run_tests(session)
+
+
+def run_tests(session: nox.Session) -> None:
+    session.install("-e", ".", *group("test"))
+    session.run("pytest", "-n", "2", *session.posargs)
+
+
+@nox.session
+def soak(session: nox.Session) -> None:
+    """Run the long versions of the property tests."""
+    session.install("-e", ".", *group("test"))
+    session.run("pytest", "-n", "2", "--hypothesis-profile", "soak", "tests/unit", *session.posargs)
+
+
+@nox.session
+def demo(session: nox.Session) -> None:
+    """Do the main job: build the package, run the gate, install the wheel and show the versions."""
+    build(session)
+    (wheel,) = DIST.glob("*.whl")
+    session.install("--force-reinstall", f"{wheel}[gate]")
+    session.run("catalog", "--version")
+    session.run("python", "-m", "build_tools", "show")
+
+
+@nox.session
+def bench(session: nox.Session) -> None:
+    """Run the benchmarks; each prints ratios to a named limit or peer."""
+    session.install("-e", ".", *group("test"))
+    for script in [Path("benchmarks", f"{name}.py") for name in session.posargs] or sorted(
+        Path("benchmarks").glob("*.py")
+    ):
+        session.run("python", str(script))
+
+
+@nox.session
+def docs(session: nox.Session) -> None:
+    """Write the generated reference pages, and check that they and all links are right; `-- --write` writes them."""
+    session.install("-e", ".", *group("test"))
+    session.run("python", "docs/reference.py", *session.posargs)
