@@ -23,6 +23,23 @@ def group(name: str) -> list[str]:
 
 
 @nox.session
+def check(session: nox.Session) -> None:
+    """Run the gate; what follows `--` goes to it."""
+    run_gate(session, "check")
+
+
+@nox.session
+def create(session: nox.Session) -> None:
+    """Make a new version from the edited types: `./dev create "why"`."""
+    run_gate(session, "snapshot")
+
+
+def run_gate(session: nox.Session, verb: str) -> None:
+    session.install(*PROJECT["build-system"]["requires"])
+    session.run("python", "-m", "build_tools", verb, *session.posargs)
+
+
+@nox.session
 def build(session: nox.Session) -> None:
     """Run the gate against the whole history, then build the sdist and from it the wheel."""
     session.install(*PROJECT["build-system"]["requires"], "build")
