@@ -122,7 +122,7 @@ CODES: dict[str, Code] = {
     "M613": Code("a collection vanishes", "its rows would stay in the store, and nothing would know how to read them"),
     "M614": Code("a new collection is not created", "a plan must say where each collection comes from"),
     "M615": Code("an action is undecided", "nobody has said yet what happens to the rows"),
-    "M616": Code("a stub is not written", "it would raise in production"),
+    "M616": Code("a stub is not written", "it raises instead of doing its work"),
     "M617": Code("a migration has no test", "nobody has shown that old rows become the right new ones"),
     "M618": Code("a field name is used again", "JSON, dumps and queries by that name would mix two meanings"),
     "M619": Code("a type is narrowed", "values that do not fit would be cut without a word"),

@@ -7,6 +7,8 @@ from dataclasses import dataclass
 from .descriptors import camel
 from .tree import step_name
 
+_LINE_LENGTH_MAX = 120
+
 
 @dataclass(frozen=True, slots=True)
 class Plan:
@@ -64,13 +66,13 @@ def test_source(plan: Plan) -> str:
 
 def _stub(plan: Plan, collection: str) -> str:
     name, old, new = camel(collection), plan.old, plan.new
-    return (
-        f"\n\ndef migrate_{collection}(\n"
-        f"    key: v{old}.{name}Key, value: v{old}.{name}Value\n"
-        f") -> tuple[v{new}.{name}Key, v{new}.{name}Value]:\n"
-        f'    """Make the new row of `{collection}` from the old one."""\n'
-        "    raise NotImplementedError\n"
-    )
+    parameters = f"key: v{old}.{name}Key, value: v{old}.{name}Value"
+    result = f"tuple[v{new}.{name}Key, v{new}.{name}Value]"
+    signature = f"def migrate_{collection}({parameters}) -> {result}:\n"
+    if len(signature) > _LINE_LENGTH_MAX:
+        signature = f"def migrate_{collection}(\n    {parameters}\n) -> {result}:\n"
+    docstring = f'    """Make the new row of `{collection}` from the old one."""\n'
+    return f"\n\n{signature}{docstring}    raise NotImplementedError\n"
 
 
 def _sentence(why: str) -> str:

@@ -31,6 +31,9 @@ class GateError(Exception):
 
 def command(words: str) -> str:
     """How a person runs a command of the gate, from the source tree or from the wheel."""
+    verb, _, rest = words.partition(" ")
+    if verb == "snapshot" and __package__ == "catalog._gate":
+        return f"catalog create {rest}"
     return f"python -m {__package__} {words}"
 
 

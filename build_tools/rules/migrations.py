@@ -178,7 +178,7 @@ def _add_undecided(workspace: Workspace, name: str, action: Action) -> None:
         if not _wire_reasons(old, new, collection):
             fix = (
                 f'if old rows may stay as they are (checked: they can), write wire_compatible("{collection}") '
-                f"and delete migrate_{collection}\nif old rows need new content, write {rewriting}"
+                f"and delete migrate_{collection} with its imports\nif old rows need new content, write {rewriting}"
             )
     workspace.add("M615", workspace.tree.migration(name), what, fix, action.line)
 

@@ -39,5 +39,5 @@ def create(why: str | None, *, amend: bool, renumber: bool, same_types: bool, ba
 def _run_gate(words: list[str]) -> int:
     """Run the gate that the wheel carries, or in a source tree the one beside the package."""
     name = "catalog._gate" if find_spec("catalog._gate") else "build_tools"
-    status: int = import_module(f"{name}.__main__").main(words)
+    status: int = import_module(f"{name}.command_line").main(words)
     return status
