@@ -24,7 +24,7 @@ def generate(tree: Tree) -> list[Path]:
     with tempfile.TemporaryDirectory() as folder:
         for proto in _protos(tree):
             wanted |= _modules(tree, proto, Path(folder))
-    tree.generated.mkdir(exist_ok=True)
+    tree.generated.mkdir(parents=True, exist_ok=True)
     changed = [path for path, text in wanted.items() if not path.is_file() or path.read_text(encoding="utf-8") != text]
     for path in changed:
         path.write_text(wanted[path], encoding="utf-8", newline="\n")

@@ -26,7 +26,9 @@ def main(arguments: list[str] | None = None) -> int:
         return _run(tree, options)
     except GateError as error:
         print(error, file=sys.stderr)
-        return USAGE
+    except (OSError, UnicodeDecodeError) as error:
+        print(GateError("a file cannot be read or written", str(error), "mend that first"), file=sys.stderr)
+    return USAGE
 
 
 def _run(tree: Tree, options: argparse.Namespace) -> int:

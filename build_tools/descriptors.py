@@ -51,17 +51,21 @@ class Types:
     @property
     def collections(self) -> tuple[str, ...]:
         """The collections that have both a key and a value, in order of name."""
-        return tuple(sorted(name for name, halves in _halves(self.messages).items() if halves == {"Key", "Value"}))
+        return tuple(sorted(name for name in _stems(self.messages) if self._has_both(name)))
 
     @property
     def half_collections(self) -> tuple[str, ...]:
-        return tuple(sorted(name for name, halves in _halves(self.messages).items() if len(halves) == 1))
+        """What is named like a key or a value and is no collection: a half, or a pair that is not CamelCase."""
+        return tuple(sorted(name for name in _stems(self.messages) if not self._has_both(name)))
 
     def key(self, collection: str) -> Descriptor:
         return self.messages[f"{camel(collection)}Key"]
 
     def value(self, collection: str) -> Descriptor:
         return self.messages[f"{camel(collection)}Value"]
+
+    def _has_both(self, collection: str) -> bool:
+        return f"{camel(collection)}Key" in self.messages and f"{camel(collection)}Value" in self.messages
 
     def parts(self, collection: str) -> set[str]:
         """The messages and enums that rows of a collection are made of, by their names within the file."""
@@ -190,13 +194,10 @@ def _member_differences(name: str, old: dict[str, Any], new: dict[str, Any]) -> 
         yield f"{name}: its options changed"
 
 
-def _halves(messages: dict[str, Descriptor]) -> dict[str, set[str]]:
-    halves: dict[str, set[str]] = {}
-    for name in messages:
-        for half in ("Key", "Value"):
-            if name.endswith(half) and name != half:
-                halves.setdefault(snake(name.removesuffix(half)), set()).add(half)
-    return halves
+def _stems(messages: dict[str, Descriptor]) -> set[str]:
+    """The collections that messages are named after; as it is, a name that no collection's name leads to."""
+    stems = {name.removesuffix(half) for name in messages for half in ("Key", "Value") if name.endswith(half)} - {""}
+    return {snake(stem) if camel(snake(stem)) == stem else stem for stem in stems}
 
 
 def _parse(source: bytes) -> descriptor_pb2.FileDescriptorProto:

@@ -21,7 +21,7 @@ class Edits:
     removes: list[Path] = field(default_factory=list)
 
     def apply(self) -> None:
-        """Write beside each file first, so that a failure leaves every file as it was."""
+        """Write beside each file first, so that a full disk or a bad name leaves every file as it was."""
         staged: list[tuple[Path, Path]] = []
         try:
             for path, text in self.writes.items():

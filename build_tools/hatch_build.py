@@ -21,7 +21,7 @@ class GateBuildHook(BuildHookInterface[Any]):
         from build_tools.check import check  # noqa: PLC0415 - found only through the path above
         from build_tools.codegen import generate  # noqa: PLC0415
         from build_tools.findings import Format, render  # noqa: PLC0415
-        from build_tools.tree import find_tree  # noqa: PLC0415
+        from build_tools.tree import GateError, find_tree  # noqa: PLC0415
 
         tree = find_tree(Path(self.root), search=False)
         report = check(tree)
@@ -30,4 +30,7 @@ class GateBuildHook(BuildHookInterface[Any]):
         if report.findings or report.notes:
             self.app.display_warning(render(report, Format.TEXT))
         if self.target_name == "wheel":
-            generate(tree)
+            try:
+                generate(tree)
+            except GateError as error:
+                self.app.display_warning(f"no code was generated\n{error}")

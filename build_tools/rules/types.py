@@ -8,7 +8,7 @@ from pathlib import Path
 
 from google.protobuf.descriptor import FieldDescriptor
 
-from ..descriptors import ENGINE_COLLECTIONS, Types, closure, is_recursive
+from ..descriptors import ENGINE_COLLECTIONS, Types, camel, closure, is_recursive
 from ..tree import AMEND
 from ..wire import wire_compatible
 from ..workspace import Workspace
@@ -52,8 +52,8 @@ def _check_collections(workspace: Workspace, path: Path, types: Types) -> None:
         workspace.add(
             "T108",
             path,
-            f"`{half}` has a key or a value but not both",
-            "add the other message, or name this one differently",
+            f"`{half}` is not both {camel(half)}Key and {camel(half)}Value",
+            "add what is missing, or name the message differently",
         )
     for engine in ENGINE_COLLECTIONS:
         if engine not in types.collections:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 import pytest
 
-from .conftest import run
+from tests.conftest import run
 
 BUILD = (sys.executable, "-m", "build", "--no-isolation", "--outdir", "out")
 

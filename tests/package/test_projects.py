@@ -9,8 +9,7 @@ from pathlib import Path
 from build_tools.check import check
 from build_tools.codegen import generate
 from build_tools.tree import find_tree
-
-from .conftest import ROOT, run
+from tests.conftest import ROOT, run
 
 
 def test_two_projects_with_an_objects_proto_each_live_in_one_process(tmp_path: Path) -> None:

@@ -1,0 +1,269 @@
+"""Copies of this project on which tests make mistakes.
+
+A copy is the project as it was at v22: whatever was made or released since is cut off, every migration is written and
+has a test. So a new version of the real project changes no test here. Copies never touch the real project.
+"""
+
+from __future__ import annotations
+
+import hashlib
+import os
+import re
+import shutil
+import subprocess
+import sys
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from build_tools.check import check
+from build_tools.edits import version_text
+from build_tools.hashes import Entry, Hashes, dump, parse, source_hash
+from build_tools.release import release
+from build_tools.snapshot import amend, create
+from build_tools.syntax import read_dispatch, read_versions
+from build_tools.tree import Tree, find_tree
+
+if TYPE_CHECKING:
+    from build_tools.findings import Finding, Report
+
+REPOSITORY = Path(__file__).parents[2]
+NEWEST = 22
+
+OBJECTS = "proto/objects.proto"
+HASHES = "proto/hashes.json"
+VERSION = "catalog/version.py"
+UPGRADE = "catalog/upgrade.py"
+NEWEST_SNAPSHOT = f"proto/old/objects_v{NEWEST}.proto"
+NEWEST_STEP = f"catalog/migrations/v{NEWEST - 1}_to_v{NEWEST}.py"
+NEXT_SNAPSHOT = f"proto/old/objects_v{NEWEST + 1}.proto"
+NEXT_STEP = f"catalog/migrations/v{NEWEST}_to_v{NEWEST + 1}.py"
+NEXT_TEST = f"tests/migrations/test_v{NEWEST}_to_v{NEWEST + 1}.py"
+
+SNAPSHOT = 'python -m build_tools snapshot "why"'
+AMEND = "python -m build_tools snapshot --amend"
+RENUMBER = "python -m build_tools snapshot --renumber"
+
+ROLE_FIELD = "optional uint32 oid = 8;"
+"""The last field of RoleValue: tests add theirs after it."""
+
+WRITTEN_TEST = '"""Old rows in, new rows out."""\n\n\ndef test_rows() -> None:\n    """Nothing is lost."""\n'
+
+
+def snapshot(version: int) -> str:
+    return f"proto/old/objects_v{version}.proto"
+
+
+def step(version: int) -> str:
+    return f"catalog/migrations/v{version}_to_v{version + 1}.py"
+
+
+@dataclass(frozen=True, slots=True)
+class Copy:
+    root: Path
+
+    @property
+    def tree(self) -> Tree:
+        return find_tree(self.root, search=False)
+
+    # Files
+
+    def path(self, relative: str) -> Path:
+        return self.root / relative
+
+    def read(self, relative: str) -> str:
+        return self.path(relative).read_text(encoding="utf-8")
+
+    def write(self, relative: str, content: str | bytes) -> None:
+        path = self.path(relative)
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.write_bytes(content.encode() if isinstance(content, str) else content)
+
+    def edit(self, relative: str, old: str, new: str) -> None:
+        """Replace the one place where `old` stands."""
+        text = self.read(relative)
+        assert text.count(old) == 1, f"{old!r} stands {text.count(old)} times in {relative}"
+        self.write(relative, text.replace(old, new))
+
+    def append(self, relative: str, text: str) -> None:
+        self.write(relative, self.read(relative) + text)
+
+    def remove(self, relative: str) -> None:
+        path = self.path(relative)
+        if path.is_dir():
+            shutil.rmtree(path)
+        else:
+            path.unlink()
+
+    def move(self, old: str, new: str) -> None:
+        self.path(old).rename(self.path(new))
+
+    def digest(self) -> dict[str, str]:
+        """Every file with a digest of its bytes, generated code and git's own files aside."""
+        return {
+            path.relative_to(self.root).as_posix(): hashlib.sha256(path.read_bytes()).hexdigest()
+            for path in sorted(self.root.rglob("*"))
+            if path.is_file() and not {".git", "generated", "__pycache__"} & set(path.relative_to(self.root).parts)
+        }
+
+    # The recorded hashes
+
+    @property
+    def hashes(self) -> Hashes:
+        return parse(self.read(HASHES))
+
+    def record_snapshot(self, version: int, entry: Entry) -> None:
+        self.write(HASHES, dump(self.hashes.with_snapshot(version, entry)))
+
+    def record_migration(self, name: str, entry: Entry) -> None:
+        self.write(HASHES, dump(self.hashes.with_migration(name, entry)))
+
+    # The gate
+
+    def check(self, *, require_history: bool = False, base: str | None = None) -> Report:
+        return check(self.tree, require_history=require_history, base=base)
+
+    def expect(self, *codes: str, base: str | None = None) -> tuple[Finding, ...]:
+        """The findings, which have exactly these codes."""
+        findings = self.check(base=base).findings
+        assert [finding.code for finding in findings] == sorted(codes), "\n".join(map(str, findings))
+        return findings
+
+    def only(self, code: str, path: str, *, base: str | None = None) -> Finding:
+        """The one finding there is, which has this code and points to this file."""
+        (finding,) = self.expect(code, base=base)
+        assert finding.path == path
+        return finding
+
+    def assert_clean(self) -> None:
+        self.expect()
+
+    def amend(self) -> None:
+        amend(self.tree)
+
+    def next_version(self, actions: str, functions: str = "", why: str = "a change") -> None:
+        """Make v23 of the edited types, with these actions."""
+        create(self.tree, why, same_types=True)
+        self.write(NEXT_STEP, migration(actions, functions))
+        self.write(NEXT_TEST, WRITTEN_TEST)
+        self.rerecord(f"v{NEWEST}_to_v{NEWEST + 1}")
+
+    def rewrite_step(self, actions: str, functions: str = "") -> None:
+        """Let v21_to_v22 declare these actions instead of its own."""
+        self.write(NEWEST_STEP, migration(actions, functions))
+        self.rerecord(f"v{NEWEST - 1}_to_v{NEWEST}")
+
+    def rerecord(self, name: str) -> None:
+        """Record the hash of a migration as it is now, which is what --amend would do."""
+        before = self.hashes.migrations.get(name, Entry(""))
+        source = self.path(f"catalog/migrations/{name}.py").read_bytes()
+        self.record_migration(name, replace(before, hash=source_hash(source)))
+
+    def run(self, *words: str, cwd: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
+        """The gate's own command line, in a process of its own, as a person runs it."""
+        return subprocess.run(
+            [sys.executable, "-m", "build_tools", "--root", str(self.root), *words],
+            cwd=cwd,
+            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            capture_output=True,
+            text=True,
+            check=False,
+        )
+
+    # git
+
+    def git(self, *words: str, ok: bool = True) -> str:
+        """Run git here, as a fixed person, without anybody's configuration."""
+        identity = ("-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false")
+        quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_EDITOR": "true"}
+        run = subprocess.run(
+            ["git", *identity, *words], cwd=self.root, env={**os.environ, **quiet}, capture_output=True, text=True, check=False
+        )
+        assert run.returncode == 0 or not ok, run.stdout + run.stderr
+        return run.stdout
+
+    def init(self) -> None:
+        """Make the copy a repository whose first commit holds all of it."""
+        self.git("init", "--quiet", "--initial-branch=main")
+        self.write(".gitignore", "/catalog/generated/\n__pycache__/\n")
+        self.commit("begin")
+
+    def commit(self, message: str) -> None:
+        self.git("add", "--all")
+        self.git("commit", "--quiet", "--message", message)
+
+    def release(self, number: str) -> None:
+        """Release, commit and tag, as told."""
+        release(self.tree, number)
+        self.commit(f"release {number}")
+        self.git("tag", f"v{number}")
+
+
+def migration(actions: str, functions: str = "", why: str = "What changes, and why.") -> str:
+    """The source of a migration that declares these actions."""
+    used = sorted({name for name in re.findall(r"\b([a-z_]+)\(", actions) if name not in {"tuple", "list"}})
+    body = "".join(f"        {action},\n" for action in actions.split("\n"))
+    return (
+        f'"""{why}"""\n\nfrom catalog.actions import {", ".join(["Action", *used])}\n\n\n'
+        f"def upgrade() -> list[Action]:\n    return [\n{body}    ]\n{functions}"
+    )
+
+
+def function(name: str) -> str:
+    """The source of a function for an action to name."""
+    return f"\n\ndef {name}(key, value):\n    return key, value\n"
+
+
+def copy_repository(target: Path) -> None:
+    """Copy what the gate looks at, as it is."""
+    target.mkdir(parents=True)
+    ignore = shutil.ignore_patterns("generated", "__pycache__")
+    for name in ("pyproject.toml", "proto", "catalog", "tests/migrations"):
+        source = REPOSITORY / name
+        if source.is_dir():
+            shutil.copytree(source, target / name, ignore=ignore)
+        else:
+            shutil.copy2(source, target / name)
+
+
+def make_template(target: Path) -> None:
+    """The project at v22 with nothing released, every migration written and tested."""
+    copy_repository(target)
+    copy = Copy(target)
+    _cut(copy)
+    copy.write("pyproject.toml", re.sub(r"(?s)unwritten = \[.*?\]", "unwritten = []", copy.read("pyproject.toml")))
+    for path in sorted(copy.tree.migrations.glob("v*_to_v*.py")):
+        path.write_text(path.read_text(encoding="utf-8").replace("raise NotImplementedError", "return None"), encoding="utf-8")
+        test = copy.tree.migration_test(path.stem)
+        if not test.is_file():
+            copy.write(test.relative_to(target).as_posix(), WRITTEN_TEST)
+    copy.amend()
+    shutil.rmtree(copy.tree.generated)
+
+
+def _cut(copy: Copy) -> None:
+    """Forget every version after v22, and every release."""
+    versions = read_versions(copy.path(VERSION).read_bytes())
+    lines = copy.read(UPGRADE).splitlines(keepends=True)
+    arms = read_dispatch("".join(lines).encode()).arms
+    first = next(arm for arm in arms if arm.version == NEWEST)
+    indent = lines[first.line - 1].partition("case")[0]
+    lines[first.line - 1 : arms[-1].end_line] = [f"{indent}case {NEWEST}:\n", f"{indent}    return None\n"]
+    copy.write(UPGRADE, "".join(lines))
+    copy.write(VERSION, version_text(copy.read(VERSION), minimum=versions.minimum, current=NEWEST))
+    copy.write(OBJECTS, copy.read(NEWEST_SNAPSHOT))
+    for version in range(NEWEST + 1, versions.current + 1):
+        copy.remove(snapshot(version))
+        for name in [*copy.path("catalog/migrations").glob(f"*_to_v{version}*.py"), *copy.path("tests/migrations").glob(f"*_to_v{version}*.py")]:
+            name.unlink()
+    kept = copy.hashes
+    copy.write(
+        HASHES,
+        dump(
+            Hashes(
+                {version: Entry(entry.hash) for version, entry in kept.snapshots.items() if version <= NEWEST},
+                {name: Entry(e.hash, id=e.id) for name, e in kept.migrations.items() if copy.tree.migration(name).is_file()},
+                kept.retired_numbers,
+            )
+        ),
+    )
