@@ -33,4 +33,6 @@ class GateBuildHook(BuildHookInterface[Any]):
             try:
                 generate(tree)
             except GateError as error:
+                if version != "editable":
+                    raise SystemExit(str(error)) from error
                 self.app.display_warning(f"no code was generated\n{error}")
