@@ -22,5 +22,5 @@ def check(tree: Tree, *, require_history: bool = False, base: str | None = None)
     workspace = read_workspace(tree, base)
     for rule in RULES:
         rule(workspace)
-    notes = frozen.check_history(workspace, require=require_history)
-    return Report(tuple(sorted(set(workspace.findings))), tuple(notes))
+    notes = tuple(frozen.check_history(workspace, require=require_history))
+    return Report(tuple(sorted(set(workspace.findings))), notes)

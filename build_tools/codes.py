@@ -134,4 +134,5 @@ CODES: dict[str, Code] = {
         "a frozen type is used outside the migrations",
         "code that uses it would need it for ever, and versions could not retire",
     ),
+    "I701": Code("a module cannot be read", "the gate reads from its syntax tree that it uses no frozen types"),
 }

@@ -58,7 +58,7 @@ def version_text(text: str, *, minimum: int, current: int) -> str:
 def dispatch_with_arm(text: str, project: str, current: int) -> str:
     """`upgrade.py` with an arm that leads on from `current`, and one for the version after it."""
     arm = next((arm for arm in _arms(text) if arm.version == current and not arm.guarded), None)
-    if arm is None or arm.target is not None:
+    if arm is None or arm.target is not None or not arm.readable:
         raise GateError(
             f"the dispatch has no `case {current}: return None`",
             "the new arm takes its place",

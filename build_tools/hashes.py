@@ -61,14 +61,15 @@ def source_hash(source: bytes) -> str:
 
 def parse(text: str) -> Hashes:
     """Read the file strictly; a ValueError says what is wrong with it."""
-    loaded = json.loads(text, object_pairs_hook=_without_duplicates)
+    try:
+        loaded = json.loads(text, object_pairs_hook=_without_duplicates)
+    except RecursionError as error:
+        raise ValueError("it is nested too deeply") from error
     document = _expect_keys(loaded, "the file", required={"snapshots", "migrations"}, optional={"retired_numbers"})
     snapshots = {_version(key): _entry(f"snapshot {key}", value) for key, value in _items(document, "snapshots")}
     migrations = {key: _entry(key, value) for key, value in _items(document, "migrations")}
-    numbers = {
-        message: {_version(number): str(name) for number, name in named.items()}
-        for message, named in _items(document, "retired_numbers")
-    }
+    retired = dict(_items(document, "retired_numbers"))
+    numbers = {part: {_number(number): str(name) for number, name in _items(retired, part)} for part in retired}
     return Hashes(snapshots, migrations, numbers)
 
 
@@ -124,6 +125,11 @@ def _version(text: str) -> int:
     if not text.isdecimal():
         raise ValueError(f'"{text}" is no number')
     return int(text)
+
+
+def _number(text: str) -> int:
+    """A field's number, or an enum value's, which may be negative."""
+    return -_version(text[1:]) if text.startswith("-") else _version(text)
 
 
 def _expect_keys(value: object, where: str, required: set[str], optional: set[str]) -> dict[str, Any]:

@@ -49,6 +49,8 @@ class Arm:
     guarded: bool
     target: str | None
     """The migration that the arm returns; none in the arm of the current version."""
+    package: str | None
+    """Where it imports that from."""
     line: int
     end_line: int
     readable: bool
@@ -67,7 +69,7 @@ class Dispatch:
 def parse_module(source: bytes) -> ast.Module:
     try:
         return ast.parse(source)
-    except (SyntaxError, ValueError) as error:
+    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
         line = getattr(error, "lineno", 0) or 0
         raise SyntaxProblemError(line, f"it is not Python: {getattr(error, 'msg', error)}") from error
 
@@ -108,12 +110,15 @@ def read_dispatch(source: bytes) -> Dispatch:
     if len(body) != 1 or not isinstance(body[0], ast.Match):
         raise SyntaxProblemError(function.lineno, f"{DISPATCH} is not one `match` over the version")
     match = body[0]
-    if not (isinstance(match.subject, ast.Name) and match.subject.id == function.args.args[0].arg):
+    parameters = [parameter.arg for parameter in (*function.args.posonlyargs, *function.args.args)]
+    if not (isinstance(match.subject, ast.Name) and [match.subject.id] == parameters[:1]):
         raise SyntaxProblemError(match.lineno, f"{DISPATCH} does not match over its first argument")
     *cases, last = match.cases
     ends = _asserts_never(last)
     arms = tuple(_arm(case) for case in (cases if ends else match.cases))
-    early = tuple(node.lineno for node in module.body if isinstance(node, ast.ImportFrom) and _names_migration(node))
+    early = tuple(
+        node.lineno for top in module.body if top is not function for node in ast.walk(top) if _names_migration(node)
+    )
     return Dispatch(arms, ends, match.lineno, match.end_lineno or match.lineno, early)
 
 
@@ -151,19 +156,22 @@ def _arm(case: ast.match_case) -> Arm:
             pass
         case _:
             raise SyntaxProblemError(case.pattern.lineno, "a case is not one literal version")
-    target, readable = _target(case.body)
-    return Arm(version, case.guard is not None, target, case.pattern.lineno, end, readable)
+    target, package, readable = _target(case.body)
+    return Arm(version, case.guard is not None, target, package, case.pattern.lineno, end, readable)
 
 
-def _target(body: list[ast.stmt]) -> tuple[str | None, bool]:
-    """The migration an arm imports and returns, and whether the arm does that and nothing else."""
+def _target(body: list[ast.stmt]) -> tuple[str | None, str | None, bool]:
+    """The migration an arm imports and returns, its package, and whether the arm does that and nothing else."""
     match [node for node in body if not _is_docstring(node)]:
         case [ast.Return(value=ast.Constant(value=None))]:
-            return None, True
-        case [ast.ImportFrom(names=[ast.alias(name=imported, asname=None)]), ast.Return(value=ast.Name(id=returned))]:
-            return returned, imported == returned
+            return None, None, True
+        case [
+            ast.ImportFrom(module=package, names=[ast.alias(name=imported, asname=None)], level=0),
+            ast.Return(value=ast.Name(id=returned)),
+        ]:
+            return returned, package, imported == returned
         case _:
-            return None, False
+            return None, None, False
 
 
 def _asserts_never(case: ast.match_case) -> bool:
@@ -178,10 +186,15 @@ def _asserts_never(case: ast.match_case) -> bool:
             return False
 
 
-def _names_migration(node: ast.ImportFrom) -> bool:
-    return any(MIGRATION_NAME.fullmatch(alias.name) for alias in node.names) or bool(
-        node.module and MIGRATION_NAME.fullmatch(node.module.rpartition(".")[2])
-    )
+def _names_migration(node: ast.AST) -> bool:
+    match node:
+        case ast.Import(names=names):
+            paths = [alias.name for alias in names]
+        case ast.ImportFrom(module=module, names=names):
+            paths = [f"{module}.{alias.name}" for alias in names]
+        case _:
+            return False
+    return any(MIGRATION_NAME.fullmatch(part) for path in paths for part in path.split("."))
 
 
 def _is_docstring(node: ast.stmt) -> bool:

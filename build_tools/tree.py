@@ -125,7 +125,8 @@ def _catalog_table(pyproject: Path) -> dict[str, object] | None:
         raise GateError(
             f"{pyproject} is not valid TOML: {error}", "the project's name is read from it", "mend the file"
         ) from error
-    table = document.get("tool", {}).get("catalog")
+    tools = document.get("tool")
+    table = tools.get("catalog") if isinstance(tools, dict) else None
     return table if isinstance(table, dict) else None
 
 

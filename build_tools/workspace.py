@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import ast
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
@@ -29,6 +29,9 @@ class Workspace:
     history: History
     findings: list[Finding] = field(default_factory=list)
     versions: Versions | None = None
+    """Up to the newest version that is more than a number."""
+    bumped_to: int | None = None
+    """STASH_VERSION, where nothing but that number says that there is such a version."""
     current: Types | None = None
     snapshots: dict[int, Types] = field(default_factory=dict)
     broken_snapshots: set[int] = field(default_factory=set)
@@ -40,19 +43,6 @@ class Workspace:
     modules: dict[Path, ast.Module] = field(default_factory=dict)
     """The hand-written modules of the package that are no migrations."""
 
-    @property
-    def bumped_alone(self) -> bool:
-        """Whether nothing but the number says that the current version exists."""
-        if self.versions is None or self.hashes is None:
-            return False
-        current = self.versions.current
-        return (
-            current - 1 in self.hashes.snapshots
-            and current not in self.hashes.snapshots
-            and current not in self.snapshots | dict.fromkeys(self.broken_snapshots)
-            and not any(name.endswith(f"_to_v{current}") for name in self.migrations)
-        )
-
     def add(self, code: str, path: Path, what: str, fix: str, line: int = 0) -> None:
         self.findings.append(Finding(code, self.tree.relative(path), line, what, fix))
 
@@ -62,14 +52,17 @@ def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
     workspace.versions = _read(workspace, tree.version, "V400", read_versions)
     workspace.hashes = _read(workspace, tree.hashes, "H300", lambda source: parse(source.decode()))
     workspace.dispatch = _read(workspace, tree.upgrade, "D500", read_dispatch)
+    _set_back(workspace)
     if tree.objects.is_file():
         workspace.current = _read_proto(workspace, tree.objects)
     else:
         workspace.add("T100", tree.objects, "proto/objects.proto is not there", "git checkout -- proto/objects.proto")
     for path in _files(tree.old):
         if name := SNAPSHOT_NAME.fullmatch(path.name):
-            types = _read_proto(workspace, path)
             version = int(name["version"])
+            if workspace.versions is not None and version not in workspace.versions.snapshots:
+                continue
+            types = _read_proto(workspace, path)
             if types is None:
                 workspace.broken_snapshots.add(version)
             else:
@@ -82,10 +75,28 @@ def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
             else:
                 workspace.migrations[path.stem] = migration
     for path in _package_modules(tree):
-        module = _read(workspace, path, "I700", parse_module)
+        if (path == tree.version and workspace.versions is None) or (
+            path == tree.upgrade and workspace.dispatch is None
+        ):
+            continue
+        module = _read(workspace, path, "I701", parse_module)
         if module is not None:
             workspace.modules[path] = module
     return workspace
+
+
+def _set_back(workspace: Workspace) -> None:
+    """Where the version was bumped alone, let the rules look at the versions that were made."""
+    tree, versions, hashes = workspace.tree, workspace.versions, workspace.hashes
+    if versions is None or hashes is None or not hashes.snapshots:
+        return
+    newest = max(hashes.snapshots)
+    snapshots = [name for path in _files(tree.old) if (name := SNAPSHOT_NAME.fullmatch(path.name))]
+    steps = [name for path in _files(tree.migrations) if (name := MIGRATION_NAME.fullmatch(path.stem))]
+    made = {int(name["version"]) for name in snapshots} | {int(name["new"]) for name in steps}
+    if versions.minimum <= newest < versions.current and not any(newest < version for version in made):
+        workspace.bumped_to = versions.current
+        workspace.versions = replace(versions, current=newest)
 
 
 def _read(workspace: Workspace, path: Path, code: str, reader: Callable[[bytes], _Read]) -> _Read | None:

@@ -11,12 +11,12 @@ def check(workspace: Workspace) -> None:
     versions, dispatch = workspace.versions, workspace.dispatch
     if versions is None:
         return
-    if workspace.bumped_alone:
+    if workspace.bumped_to is not None:
         workspace.add(
             "V401",
             workspace.tree.version,
-            f"STASH_VERSION is {versions.current}, but v{versions.current} has no snapshot and no migration",
-            f"set it back to {versions.current - 1}, edit proto/objects.proto, then {SNAPSHOT}",
+            f"STASH_VERSION is {workspace.bumped_to}, but v{workspace.bumped_to} has no snapshot and no migration",
+            f"set it back to {versions.current}, edit proto/objects.proto, then {SNAPSHOT}",
             versions.current_line,
         )
         return
@@ -87,8 +87,10 @@ def _check_target(workspace: Workspace, versions: Versions, arm: Arm) -> None:
     leads_right = name is not None and (int(name["old"]), int(name["new"])) == (arm.version, arm.version + 1)
     variant_allowed = arm.guarded or arm.target == step_name(arm.version)
     right = arm.target is None if arm.version == versions.current else leads_right and variant_allowed
-    if not (arm.readable and right):
+    at_home = arm.package in {None, f"{workspace.tree.project}.migrations"}
+    if not (arm.readable and right and at_home):
         does = f"returns {arm.target}" if arm.readable else "does more than import and return one migration"
+        does += "" if at_home else f" of {arm.package}"
         workspace.add(
             "D503",
             workspace.tree.upgrade,

@@ -83,7 +83,7 @@ def _check_current(workspace: Workspace, versions: Versions) -> None:
 def _check_sequence(workspace: Workspace, versions: Versions) -> None:
     for version in versions.snapshots:
         there = version in workspace.snapshots or version in workspace.broken_snapshots
-        if not there and workspace.tree.old.is_dir() and not (workspace.bumped_alone and version == versions.current):
+        if not there and workspace.tree.old.is_dir():
             path = workspace.tree.snapshot(version)
             workspace.add("S203", path, f"{path.name} is not there", f"git checkout -- {workspace.tree.relative(path)}")
 

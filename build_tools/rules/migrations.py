@@ -40,7 +40,7 @@ def _check_sequence(workspace: Workspace, versions: Versions) -> None:
     folder = workspace.tree.migrations
     there = workspace.migrations.keys() | workspace.broken_migrations
     for version in versions.steps:
-        if step_name(version) not in there and not (workspace.bumped_alone and version == versions.current - 1):
+        if step_name(version) not in there:
             path = workspace.tree.migration(step_name(version))
             workspace.add("M601", path, f"{path.name} is not there", f"git checkout -- {workspace.tree.relative(path)}")
     used = {arm.target for arm in workspace.dispatch.arms if arm.guarded} if workspace.dispatch else set()

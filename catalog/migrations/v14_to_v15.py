@@ -12,7 +12,7 @@ merged. The engine collections are protobuf already and stay as they are.
 - An absent optional member (a system schema's database, an item's comment, a default privilege's database
   or schema, the time of an audit event) stays absent. One that is there stays, even with the value 0 or "".
 - An enum's name in lower case becomes the value of that name; the unspecified value is never written.
-- Lists keep their order. The Spark settings of a cluster become a map.
+- Lists keep their order. The Spark settings of a cluster become a list in the order of their names.
 - Role ids stay plain numbers: 1 is public, 2 to 999 are system roles, those from 1000 on are user roles.
 - Integers always fit: the JSON types have the same bounds. Bytes that are not the canonical JSON of their
   type stop the step, for it could not tell what would be lost.
@@ -75,7 +75,7 @@ def convert_item(key: legacy.ItemKey, value: legacy.ItemValue) -> tuple[v15.Item
 
 
 def convert_cluster(key: legacy.ClusterKey, value: legacy.ClusterValue) -> tuple[v15.ClusterKey, v15.ClusterValue]:
-    """Copy every member; the Spark settings become a map, the replicas with their sizes keep their order."""
+    """Copy every member; the Spark settings become a list sorted by name, the replicas with their sizes keep their order."""
     raise NotImplementedError
 
 

@@ -34,7 +34,9 @@ def test_a_how_to_page_works_as_written(page: Path, clone: Path) -> None:
 
 
 def _apply(diff: str, clone: Path) -> None:
-    done = subprocess.run(["git", "apply", "--recount", "-"], input=diff, cwd=clone, text=True, stderr=subprocess.PIPE, check=False)
+    done = subprocess.run(
+        ["git", "apply", "--recount", "-"], input=diff, cwd=clone, text=True, stderr=subprocess.PIPE, check=False
+    )
     assert done.returncode == 0, f"{done.stderr}\n{diff}"
 
 

@@ -126,7 +126,7 @@ class Copy:
     def expect(self, *codes: str, base: str | None = None) -> tuple[Finding, ...]:
         """The findings, which have exactly these codes."""
         findings = self.check(base=base).findings
-        assert [finding.code for finding in findings] == sorted(codes), "\n".join(map(str, findings))
+        assert [finding.code for finding in findings] == sorted(codes), "\n".join(map(str, findings[:20]))
         return findings
 
     def only(self, code: str, path: str, *, base: str | None = None) -> Finding:
@@ -177,7 +177,12 @@ class Copy:
         identity = ("-c", "user.name=Test", "-c", "user.email=test@example.org", "-c", "commit.gpgsign=false")
         quiet = {"GIT_CONFIG_GLOBAL": os.devnull, "GIT_CONFIG_SYSTEM": os.devnull, "GIT_EDITOR": "true"}
         run = subprocess.run(
-            ["git", *identity, *words], cwd=self.root, env={**os.environ, **quiet}, capture_output=True, text=True, check=False
+            ["git", *identity, *words],
+            cwd=self.root,
+            env={**os.environ, **quiet},
+            capture_output=True,
+            text=True,
+            check=False,
         )
         assert run.returncode == 0 or not ok, run.stdout + run.stderr
         return run.stdout
@@ -233,7 +238,9 @@ def make_template(target: Path) -> None:
     _cut(copy)
     copy.write("pyproject.toml", re.sub(r"(?s)unwritten = \[.*?\]", "unwritten = []", copy.read("pyproject.toml")))
     for path in sorted(copy.tree.migrations.glob("v*_to_v*.py")):
-        path.write_text(path.read_text(encoding="utf-8").replace("raise NotImplementedError", "return None"), encoding="utf-8")
+        path.write_text(
+            path.read_text(encoding="utf-8").replace("raise NotImplementedError", "return None"), encoding="utf-8"
+        )
         test = copy.tree.migration_test(path.stem)
         if not test.is_file():
             copy.write(test.relative_to(target).as_posix(), WRITTEN_TEST)
@@ -254,7 +261,10 @@ def _cut(copy: Copy) -> None:
     copy.write(OBJECTS, copy.read(NEWEST_SNAPSHOT))
     for version in range(NEWEST + 1, versions.current + 1):
         copy.remove(snapshot(version))
-        for name in [*copy.path("catalog/migrations").glob(f"*_to_v{version}*.py"), *copy.path("tests/migrations").glob(f"*_to_v{version}*.py")]:
+        for name in [
+            *copy.path("catalog/migrations").glob(f"*_to_v{version}*.py"),
+            *copy.path("tests/migrations").glob(f"*_to_v{version}*.py"),
+        ]:
             name.unlink()
     kept = copy.hashes
     copy.write(
@@ -262,7 +272,11 @@ def _cut(copy: Copy) -> None:
         dump(
             Hashes(
                 {version: Entry(entry.hash) for version, entry in kept.snapshots.items() if version <= NEWEST},
-                {name: Entry(e.hash, id=e.id) for name, e in kept.migrations.items() if copy.tree.migration(name).is_file()},
+                {
+                    name: Entry(e.hash, id=e.id)
+                    for name, e in kept.migrations.items()
+                    if copy.tree.migration(name).is_file()
+                },
                 kept.retired_numbers,
             )
         ),

@@ -20,7 +20,7 @@ def guarded_arm(target: str) -> str:
     return GUARD + arm(21, target).partition("\n")[2]
 
 
-@pytest.mark.parametrize("version", [23, 24, 2222222])
+@pytest.mark.parametrize("version", [23, 24, 222])
 def test_a_version_that_is_bumped_alone_is_refused(tree: Copy, version: int) -> None:
     """The number alone makes no version, however far it goes; the recipe does."""
     tree.edit(VERSION, "STASH_VERSION: Final = 22", f"STASH_VERSION: Final = {version}")
@@ -45,7 +45,11 @@ def test_a_type_that_is_not_the_supported_versions_is_refused(tree: Copy, number
     [
         ("STASH_VERSION: Final = 22", "STASH_VERSION: Final = 21 + 1", "STASH_VERSION is not a plain number"),
         ("MIN_STASH_VERSION: Final = 14", "MIN_STASH_VERSION: Final = True", "MIN_STASH_VERSION is not a plain number"),
-        ("MIN_STASH_VERSION: Final = 14", "MIN_STASH_VERSION: Final = 23", "MIN_STASH_VERSION 23 is above STASH_VERSION 22"),
+        (
+            "MIN_STASH_VERSION: Final = 14",
+            "MIN_STASH_VERSION: Final = 23",
+            "MIN_STASH_VERSION 23 is above STASH_VERSION 22",
+        ),
         ("FIRST_PROTO_VERSION: Final = 15", "FIRST: Final = 15", "FIRST_PROTO_VERSION is not set"),
         ("StashVersion = Literal[14, ", 'StashVersion = Literal["a", ', "StashVersion is not a Literal of numbers"),
         ("StashVersion = Literal[", "StashVersion = int  # [", "StashVersion is not a Literal of numbers"),

@@ -171,7 +171,9 @@ def test_an_edited_released_migration_is_refused(released: Copy) -> None:
 
 
 @pytest.mark.parametrize("committed", [False, True])
-def test_a_snapshot_and_its_hash_edited_together_after_a_release_are_refused(released: Copy, *, committed: bool) -> None:
+def test_a_snapshot_and_its_hash_edited_together_after_a_release_are_refused(
+    released: Copy, *, committed: bool
+) -> None:
     """Editing the hash to silence the gate is itself a finding, before the commit and after it."""
     change_v18(released)
     record_v18(released)

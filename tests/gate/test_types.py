@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import pytest
+
 from tests.gate.project_copy import (
     AMEND,
     NEXT_SNAPSHOT,
@@ -214,7 +215,13 @@ def test_a_field_name_that_comes_back_needs_rows_that_are_rewritten(tree: Copy) 
     finding = tree.only("M618", NEXT_STEP)
     assert finding.what == "`role`: RoleValue.create_db = 9 was 2 in v15"
     assert 'per_row("role", …); or take a name that was never used' in finding.fix
-    tree.write(NEXT_STEP, tree.read(NEXT_STEP).replace('wire_compatible("role")', 'per_row("role", fill)').replace("wire_compatible", "per_row") + function("fill"))
+    tree.write(
+        NEXT_STEP,
+        tree.read(NEXT_STEP)
+        .replace('wire_compatible("role")', 'per_row("role", fill)')
+        .replace("wire_compatible", "per_row")
+        + function("fill"),
+    )
     tree.amend()
     tree.assert_clean()
 

@@ -30,7 +30,9 @@ def test_a_snapshot_that_a_helper_module_imports_is_refused(tree: Copy, line: st
     assert finding.fix == FIX
 
 
-@pytest.mark.parametrize("module", ["catalog/migrations/__init__.py", "catalog/migrations/shared/roles.py", "catalog/cli/main.py"])
+@pytest.mark.parametrize(
+    "module", ["catalog/migrations/__init__.py", "catalog/migrations/shared/roles.py", "catalog/cli/main.py"]
+)
 def test_a_snapshot_is_refused_in_every_module_that_is_no_migration(tree: Copy, module: str) -> None:
     """Neither the package of the migrations nor a folder in it is a migration."""
     tree.write(module, '"""Shared."""\n\nfrom catalog.generated import objects_v17_pb2\n')
@@ -38,7 +40,11 @@ def test_a_snapshot_is_refused_in_every_module_that_is_no_migration(tree: Copy, 
 
 
 @pytest.mark.parametrize(
-    "line", ["from catalog.migrations import legacy_json_objects", "from catalog.migrations.legacy_json_objects import RoleKey"]
+    "line",
+    [
+        "from catalog.migrations import legacy_json_objects",
+        "from catalog.migrations.legacy_json_objects import RoleKey",
+    ],
 )
 def test_the_legacy_types_are_refused_outside_their_migration(tree: Copy, line: str) -> None:
     """The JSON types of v14 are frozen types like the others."""

@@ -5,9 +5,9 @@ from __future__ import annotations
 from typing import TYPE_CHECKING
 
 import pytest
-from wire_schemas import compile_proto
 
 from build_tools.wire import NARROWING, Reason, Rule, Verdict, wire_compatible
+from tests.unit.wire_schemas import compile_proto
 
 if TYPE_CHECKING:
     from google.protobuf.descriptor import Descriptor

@@ -264,9 +264,9 @@ def _change_label(random: Random, schema: Schema) -> None:
         drawn.label = random.choice(LABELS)
 
 
-def _make_optional(random: Random, schema: Schema) -> None:
-    for drawn in _some_fields(random, schema, lambda drawn: not drawn.label and not drawn.oneof):
-        drawn.label = "optional"
+def _change_presence(random: Random, schema: Schema) -> None:
+    for drawn in _some_fields(random, schema, lambda drawn: drawn.label in {"", "optional"}):
+        drawn.label = "" if drawn.label else "optional"
 
 
 def _change_packing(random: Random, schema: Schema) -> None:
@@ -341,7 +341,7 @@ _EDITS: tuple[Callable[[Random, Schema], None], ...] = (
     _narrow_kind,
     _change_sign,
     _change_label,
-    _make_optional,
+    _change_presence,
     _change_packing,
     _change_key,
     _change_target,
