@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import tempfile
+from collections.abc import Iterable
 from pathlib import Path
 
 from google.protobuf import descriptor_pb2
 
-from .descriptors import ProtoError, compile_proto, run_protoc
+from .descriptors import ProtoError, Types, compile_proto, run_protoc
 from .tree import SNAPSHOT_NAME, GateError, Tree, command
 
 _PACKAGE_INIT = '"""Code generated from `proto/`; see `python -m build_tools codegen`."""\n'
@@ -35,6 +36,13 @@ def generate(tree: Tree) -> list[Path]:
     return changed
 
 
+def check_protos(tree: Tree, replaced: Iterable[Path]) -> None:
+    """Refuse, before anything is written, the protos that `generate` would refuse afterwards."""
+    for proto in _protos(tree):
+        if proto not in replaced:
+            _types(tree, proto)
+
+
 def _protos(tree: Tree) -> list[Path]:
     snapshots = [path for path in sorted(tree.old.glob("*.proto")) if SNAPSHOT_NAME.fullmatch(path.name)]
     if not tree.objects.is_file():
@@ -44,16 +52,19 @@ def _protos(tree: Tree) -> list[Path]:
     return [tree.objects, *snapshots]
 
 
-def _modules(tree: Tree, proto: Path, folder: Path) -> dict[Path, str]:
-    source = proto.read_bytes()
+def _types(tree: Tree, proto: Path) -> Types:
     try:
-        types = compile_proto(source)
+        return compile_proto(proto.read_bytes())
     except ProtoError as error:
         raise GateError(
             f"{tree.relative(proto)}:{error.line}: {error.message}",
             "no code can be generated from it",
             command("check"),
         ) from error
+
+
+def _modules(tree: Tree, proto: Path, folder: Path) -> dict[Path, str]:
+    types = _types(tree, proto)
     described = folder / "described.bin"
     renamed = _renamed(types.proto, tree.project, proto.stem)
     described.write_bytes(descriptor_pb2.FileDescriptorSet(file=[renamed]).SerializeToString())
@@ -73,7 +84,7 @@ def _modules(tree: Tree, proto: Path, folder: Path) -> dict[Path, str]:
     header = (
         "from catalog.project import require_fresh as _require_fresh\n"
         f'DESCRIPTOR_HASH = "{types.hash}"\n'
-        f'_require_fresh(__file__, "{tree.relative(proto)}", "{text_hash(source)}")\n'
+        f'_require_fresh(__file__, "{tree.relative(proto)}", "{text_hash(proto.read_bytes())}")\n'
     )
     code = code.replace(home, f"'{tree.project}.generated.{module}'")
     marker = '"""Generated protocol buffer code."""\n'

@@ -13,7 +13,7 @@ import re
 import tempfile
 from collections.abc import Iterator
 from dataclasses import dataclass
-from functools import cache
+from functools import cache, cached_property
 from pathlib import Path
 from typing import Any
 
@@ -39,21 +39,23 @@ class ProtoError(Exception):
         self.message = message
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True)
 class Types:
-    """One compiled proto: a version of the types."""
+    """One compiled proto: a version of the types. Nobody changes what is in it."""
 
     proto: descriptor_pb2.FileDescriptorProto
     messages: dict[str, Descriptor]
     """Top-level messages by name, resolved in a pool of their own."""
+    shapes: dict[str, Any]
+    """Every message and enum as plain data, by its name within the file."""
     hash: str
 
-    @property
+    @cached_property
     def collections(self) -> tuple[str, ...]:
         """The collections that have both a key and a value, in order of name."""
         return tuple(sorted(name for name in _stems(self.messages) if self._has_both(name)))
 
-    @property
+    @cached_property
     def half_collections(self) -> tuple[str, ...]:
         """What is named like a key or a value and is no collection: a half, or a pair that is not CamelCase."""
         return tuple(sorted(name for name in _stems(self.messages) if not self._has_both(name)))
@@ -77,24 +79,26 @@ class Types:
     def collection_hash(self, collection: str) -> str:
         """The identity of all the types that rows of a collection are made of."""
         parts = self.parts(collection)
-        return _digest({name: shape for name, shape in _shapes(self.proto).items() if name in parts})
+        return _digest({name: shape for name, shape in self.shapes.items() if name in parts})
 
-    @property
+    @cached_property
     def numbers(self) -> dict[str, dict[int, tuple[str, str]]]:
         """Per message and enum, each number with the name and kind it stands for."""
         return {
             name: {f["number"]: (f["name"], f.get("kind", "value")) for f in shape["members"]}
-            for name, shape in _shapes(self.proto).items()
+            for name, shape in self.shapes.items()
         }
 
 
+@cache
 def compile_proto(source: bytes) -> Types:
     """Compile one proto by itself, without an include path."""
     proto = _parse(source)
     pool = descriptor_pool.DescriptorPool()
     pool.AddSerializedFile(proto.SerializeToString())
     file = pool.FindFileByName(proto.name)
-    return Types(proto, dict(file.message_types_by_name), _digest(_shapes(proto)))
+    shapes = _shapes(proto)
+    return Types(proto, dict(file.message_types_by_name), shapes, _digest(shapes))
 
 
 def run_protoc(arguments: list[str]) -> tuple[bool, str]:
@@ -155,7 +159,7 @@ class Change:
 
 def differences(old: Types, new: Types) -> list[Change]:
     """What changed from one set of types to another, in words, one change each."""
-    before, after = _shapes(old.proto), _shapes(new.proto)
+    before, after = old.shapes, new.shapes
     changes = []
     for name in sorted(before.keys() | after.keys()):
         if name not in after:
@@ -212,7 +216,11 @@ def _parse(source: bytes) -> descriptor_pb2.FileDescriptorProto:
             if place is None:
                 raise ProtoError(0, printed.strip() or "protoc failed without a message")
             raise ProtoError(int(place["line"]), "; ".join(m["message"] for m in _ERROR_LINE.finditer(printed)))
-        return descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes()).file[0]
+        proto = descriptor_pb2.FileDescriptorSet.FromString(output.read_bytes()).file[0]
+        if proto.dependency:  # protoc also looks beside the interpreter, where a machine may have protos of its own
+            line = next((place.span[0] + 1 for place in proto.source_code_info.location if place.path[0:1] == [3]), 0)
+            raise ProtoError(line, f'Import "{proto.dependency[0]}" is no part of the file.')
+        return proto
 
 
 def _digest(shapes: dict[str, Any]) -> str:
@@ -221,13 +229,6 @@ def _digest(shapes: dict[str, Any]) -> str:
 
 
 def _shapes(proto: descriptor_pb2.FileDescriptorProto) -> dict[str, Any]:
-    """Every message and enum as plain data, by its name within the file."""
-    return _shapes_of(proto.SerializeToString(deterministic=True))
-
-
-@cache
-def _shapes_of(serialized: bytes) -> dict[str, Any]:
-    proto = descriptor_pb2.FileDescriptorProto.FromString(serialized)
     prefix = f".{proto.package}." if proto.package else "."
     shapes: dict[str, Any] = {}
 

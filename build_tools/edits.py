@@ -10,7 +10,7 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from .syntax import Arm, SyntaxProblemError, Versions, read_dispatch, read_versions
-from .tree import GateError, Tree, step_name
+from .tree import GateError, Tree, command, step_name
 
 
 @dataclass(slots=True)
@@ -21,21 +21,33 @@ class Edits:
     removes: list[Path] = field(default_factory=list)
 
     def apply(self) -> None:
-        """Write beside each file first, so that a full disk or a bad name leaves every file as it was."""
+        """Write beside each file first, and put everything back if one of them then cannot take its place."""
         staged: list[tuple[Path, Path]] = []
+        before = {path: path.read_bytes() for path in (*self.writes, *self.removes) if path.is_file()}
         try:
             for path, text in self.writes.items():
                 path.parent.mkdir(parents=True, exist_ok=True)
                 beside = path.with_name(f".{path.name}.new")
                 staged.append((beside, path))
                 beside.write_text(text, encoding="utf-8", newline="\n")
-            for beside, path in staged:
-                beside.replace(path)
+            try:
+                for beside, path in staged:
+                    beside.replace(path)
+                for path in self.removes:
+                    path.unlink(missing_ok=True)
+            except BaseException:
+                self._restore(before)
+                raise
         finally:
             for beside, _ in staged:
                 beside.unlink(missing_ok=True)
-        for path in self.removes:
-            path.unlink(missing_ok=True)
+
+    def _restore(self, before: dict[Path, bytes]) -> None:
+        for path in (*self.writes, *self.removes):
+            if path in before:
+                path.write_bytes(before[path])
+            elif path.is_file():
+                path.unlink()
 
 
 def versions_of(tree: Tree) -> Versions:
@@ -45,6 +57,13 @@ def versions_of(tree: Tree) -> Versions:
         raise GateError(
             f"{tree.relative(tree.version)} cannot be read: {error}", "the versions stand in it", "mend it first"
         ) from error
+
+
+def text_of(tree: Tree, path: Path) -> str:
+    try:
+        return path.read_text(encoding="utf-8")
+    except (OSError, UnicodeDecodeError) as error:
+        raise GateError(f"{tree.relative(path)} cannot be read", str(error), command("check")) from error
 
 
 def version_text(text: str, *, minimum: int, current: int) -> str:

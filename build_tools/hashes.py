@@ -12,7 +12,7 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
-_RELEASE = re.compile(r"\d+\.\d+\.\d+")
+_RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
 
 Numbers = dict[str, dict[int, str]]
 """Per message or enum, each number with the name it last stood for."""

@@ -24,6 +24,8 @@ class Recorded:
 
     where: str
     hashes: Hashes
+    earlier: bool
+    """Whether it leads to the checked-out commit; a release made elsewhere since is not this branch's to know."""
 
 
 @dataclass(frozen=True)
@@ -37,7 +39,7 @@ class History:
         """Why the history is not all there, or nothing."""
         try:
             top = _git(self.tree.root, "rev-parse", "--show-toplevel")
-        except FileNotFoundError:
+        except OSError:
             return "git is not installed"
         if top is None:
             return "this is no git repository, or git may not read it"
@@ -52,27 +54,35 @@ class History:
         """Each earlier version of the hashes: first-parent history, tags, base branch; unreadable ones are left out."""
         if self.problem is not None:
             return ()
-        commits = self._commits(self.tree.hashes)
+        names = [(f"commit {commit[:10]}", commit, True) for commit in self._commits(self.tree.hashes)]
+        merged = set(_lines(_git(self.tree.root, "tag", "--list", "v*", "--merged", "HEAD")))
         tags = _lines(_git(self.tree.root, "tag", "--list", "v*"))
-        names = [(f"commit {commit[:10]}", commit) for commit in commits] + [(f"tag {tag}", tag) for tag in tags]
+        names += [(f"tag {tag}", tag, tag in merged or not self._forked_from(tag)) for tag in tags]
         if self.base_ref is not None:
-            names.append((f"branch {self.base_ref}", self.base_ref))
-        blobs = self._blobs([revision for _, revision in names], self.tree.hashes)
+            names.append((f"branch {self.base_ref}", self.base_ref, not self._forked_from(self.base_ref)))
+        names.sort(key=lambda name: not name[2])
+        blobs = self._blobs([revision for _, revision, _ in names], self.tree.hashes)
         found: dict[bytes, Recorded] = {}
-        for (where, _), blob in zip(names, blobs, strict=True):
+        for (where, _, earlier), blob in zip(names, blobs, strict=True):
             hashes = _hashes(blob)
             if hashes is not None and blob is not None:
-                found.setdefault(blob, Recorded(where, hashes))
+                found.setdefault(blob, Recorded(where, hashes, earlier))
         return tuple(found.values())
+
+    def _forked_from(self, revision: str) -> bool:
+        """Whether a revision and this one went on from a common commit, so that it may know what this one cannot."""
+        common = _git(self.tree.root, "merge-base", revision, "HEAD")
+        return common is not None and common.decode().strip() != self._resolve(revision)
 
     @cached_property
     def base_ref(self) -> str | None:
         if self.problem is not None:
             return None
         head = self._resolve("HEAD")
+        same_is_fine = self.base is not None or self._resolve("REBASE_HEAD") is not None
         for name in (self.base,) if self.base is not None else _BASES:
             commit = self._resolve(name)
-            if commit is not None and commit != head:
+            if commit is not None and (commit != head or same_is_fine):
                 return name
         return None
 

@@ -6,6 +6,7 @@ A migration is data to the gate: its actions, the functions they name and its im
 from __future__ import annotations
 
 import ast
+import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
@@ -92,7 +93,8 @@ class Migration:
         return any(collection in action.covers for action in self.actions)
 
 
-_OUTSIDE = {"open", "exec", "eval", "__import__", "compile", "input", "print", "globals", "breakpoint"}
+_OUTSIDE = {"open", "exec", "eval", "__import__", "compile", "input", "print", "globals", "breakpoint", "hash", "id"}
+"""Builtins that read or write something else than rows, or whose answer differs from process to process."""
 
 
 def read_migration(source: bytes) -> Migration:
@@ -100,7 +102,7 @@ def read_migration(source: bytes) -> Migration:
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     upgrade = functions.get("upgrade")
     actions: list[Action] = []
-    problems: list[SyntaxProblemError] = []
+    problems = list(_disguises(module))
     unknown: list[tuple[str, int]] = []
     for element in _declared(upgrade, problems) if upgrade else ():
         try:
@@ -170,6 +172,36 @@ def _imports(body: list[ast.stmt], *, inside: str | None, typing_only: bool) -> 
                     yield from _imports(statements, inside=inside, typing_only=typing_only)
 
 
+def _disguises(module: ast.Module) -> Iterator[SyntaxProblemError]:
+    """Where something stands in for upgrade() or for an action, so that what is read is not what runs."""
+    upgrades = 0
+    for node in module.body:
+        for name in _bound(node):
+            if name == "upgrade":
+                upgrades += 1
+                if upgrades > 1:
+                    yield SyntaxProblemError(node.lineno, "`upgrade` is set a second time")
+                elif isinstance(node, ast.FunctionDef) and node.decorator_list:
+                    yield SyntaxProblemError(node.lineno, "upgrade() has a decorator")
+            elif name in set(Form):
+                yield SyntaxProblemError(node.lineno, f"`{name}` is not the action of catalog.actions")
+
+
+def _bound(node: ast.stmt) -> Iterator[str]:
+    """The names that a statement at module level sets; actions as they are imported count for nothing."""
+    match node:
+        case ast.ImportFrom(module="catalog.actions", names=names):
+            yield from (alias.asname for alias in names if alias.asname not in {None, alias.name})
+        case ast.Import(names=names) | ast.ImportFrom(names=names):
+            yield from (alias.asname or alias.name for alias in names)
+        case ast.FunctionDef(name=name) | ast.ClassDef(name=name):
+            yield name
+        case _:
+            yield from (
+                part.id for part in ast.walk(node) if isinstance(part, ast.Name) and isinstance(part.ctx, ast.Store)
+            )
+
+
 class _UnknownActionError(Exception):
     def __init__(self, name: str) -> None:
         super().__init__(name)
@@ -206,7 +238,7 @@ def _action(call: ast.Call) -> Action:
     form = Form(call.func.id)
     arguments = _Arguments(form, call)
     if form is Form.NO_CHANGE:
-        if not _text(arguments.take(0, "reason")).startswith("because "):
+        if not re.match(r"because\s+\S", _text(arguments.take(0, "reason"))):
             raise SyntaxProblemError(call.lineno, 'no_change must say why: no_change("because …")')
         return Action(form, (), (), (), None, call.lineno)
     if form is Form.FRAME:

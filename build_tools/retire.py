@@ -5,9 +5,9 @@ from __future__ import annotations
 from dataclasses import replace
 from pathlib import Path
 
-from .codegen import generate
+from .codegen import check_protos, generate
 from .descriptors import ProtoError, compile_proto
-from .edits import Edits, dispatch_from, version_text, versions_of
+from .edits import Edits, dispatch_from, text_of, version_text, versions_of
 from .hashes import Numbers, dump
 from .snapshot import Made, read_hashes
 from .tree import MIGRATION_NAME, SNAPSHOT_NAME, GateError, Tree, command
@@ -24,10 +24,13 @@ def retire(tree: Tree, minimum: int) -> Made:
         )
     numbers: Numbers = {part: dict(named) for part, named in hashes.retired_numbers.items()}
     edits = Edits()
-    for path in sorted(tree.old.glob("*.proto")):
-        name = SNAPSHOT_NAME.fullmatch(path.name)
-        if name is not None and int(name["version"]) < minimum:
+    snapshots = {
+        int(name["version"]): path for path in tree.old.iterdir() if (name := SNAPSHOT_NAME.fullmatch(path.name))
+    }
+    for version, path in sorted(snapshots.items()):
+        if version <= minimum:
             _remember(path, numbers)
+        if version < minimum:
             edits.removes.append(path)
     for path in sorted(tree.migrations.glob("*.py")):
         name = MIGRATION_NAME.fullmatch(path.stem)
@@ -36,11 +39,12 @@ def retire(tree: Tree, minimum: int) -> Made:
     if minimum >= versions.first_proto:
         edits.removes.append(tree.migrations / "legacy_json_objects.py")
     edits.writes = {
-        tree.version: version_text(tree.version.read_text(encoding="utf-8"), minimum=minimum, current=versions.current),
-        tree.upgrade: dispatch_from(tree.upgrade.read_text(encoding="utf-8"), minimum),
+        tree.version: version_text(text_of(tree, tree.version), minimum=minimum, current=versions.current),
+        tree.upgrade: dispatch_from(text_of(tree, tree.upgrade), minimum),
         tree.hashes: dump(replace(hashes, retired_numbers=numbers)),
     }
     there = [path for path in edits.removes if path.is_file()]
+    check_protos(tree, edits.removes)
     edits.apply()
     generate(tree)
     files = tuple(tree.relative(path) for path in (*edits.writes, *there))

@@ -11,9 +11,9 @@ import secrets
 from dataclasses import dataclass
 from pathlib import Path
 
-from .codegen import generate
+from .codegen import check_protos, generate
 from .descriptors import ProtoError, Types, changed_collections, compile_proto, differences
-from .edits import Edits, dispatch_with_arm, version_text, versions_of
+from .edits import Edits, dispatch_with_arm, text_of, version_text, versions_of
 from .hashes import Entry, Hashes, dump, parse, source_hash
 from .history import History
 from .templates import Plan, migration_source, test_source
@@ -34,6 +34,8 @@ def create(tree: Tree, why: str, *, same_types: bool = False) -> Made:
     why = " ".join(why.split())
     if not why:
         raise GateError("the reason is empty", "it becomes the first line of the migration", SNAPSHOT)
+    if not why.isprintable():
+        raise GateError(f"the reason is no text: {why!r}", "it becomes the first line of the migration", SNAPSHOT)
     versions, hashes = versions_of(tree), read_hashes(tree)
     current, new = versions.current, versions.current + 1
     old, types = _compiled(tree, tree.snapshot(current)), _compiled(tree, tree.objects)
@@ -50,6 +52,7 @@ def create(tree: Tree, why: str, *, same_types: bool = False) -> Made:
             command("check"),
         )
     name = step_name(current)
+    _refuse_overwriting(tree, new)
     plan = Plan(
         project=tree.project,
         old=current,
@@ -65,9 +68,9 @@ def create(tree: Tree, why: str, *, same_types: bool = False) -> Made:
     )
     edits = Edits(
         {
-            tree.snapshot(new): _text(tree.objects),
-            tree.version: version_text(_text(tree.version), minimum=versions.minimum, current=new),
-            tree.upgrade: dispatch_with_arm(_text(tree.upgrade), tree.project, current),
+            tree.snapshot(new): text_of(tree, tree.objects),
+            tree.version: version_text(text_of(tree, tree.version), minimum=versions.minimum, current=new),
+            tree.upgrade: dispatch_with_arm(text_of(tree, tree.upgrade), tree.project, current),
             tree.migration(name): source,
             tree.migration_test(name): test_source(plan),
             tree.hashes: dump(recorded),
@@ -82,7 +85,7 @@ def amend(tree: Tree) -> Made:
     edits = Edits()
     newest = hashes.snapshots.get(versions.current)
     if newest is None or newest.released is None:
-        edits.writes[tree.snapshot(versions.current)] = _text(tree.objects)
+        edits.writes[tree.snapshot(versions.current)] = text_of(tree, tree.objects)
     elif _compiled(tree, tree.objects).hash != newest.hash:
         raise GateError(
             f"v{versions.current} was released in {newest.released}", "what is released never changes", SNAPSHOT
@@ -125,23 +128,26 @@ def renumber(tree: Tree, base: str | None = None) -> Made:
             "if there is none, there is nothing to do; if there are more, make them again one by one on the base",
         )
     new, name = their_versions.current + 1, step_name(their_versions.current)
+    _refuse_overwriting(tree, new)
     edits = Edits()
     for path in _files_between(tree, versions.current, their_versions.current):
         content = history.show(history.base_ref, path)
         if content is not None:
             edits.writes[path] = content.decode()
-    source = _moved(_text(tree.migration(mine)), versions.current, new)
+    source = _moved(text_of(tree, tree.migration(mine)), versions.current, new)
     entry = Entry(source_hash(source.encode()), id=hashes.migrations[mine].id)
     recorded = theirs.with_snapshot(new, Entry(_compiled(tree, tree.objects).hash)).with_migration(name, entry)
     edits.writes |= {
-        tree.snapshot(new): _text(tree.objects),
+        tree.snapshot(new): text_of(tree, tree.objects),
         tree.version: version_text(_base_text(history, tree.version), minimum=their_versions.minimum, current=new),
         tree.upgrade: dispatch_with_arm(_base_text(history, tree.upgrade), tree.project, new - 1),
         tree.migration(name): source,
         tree.hashes: dump(recorded),
     }
     if tree.migration_test(mine).is_file():
-        edits.writes[tree.migration_test(name)] = _moved(_text(tree.migration_test(mine)), versions.current, new)
+        edits.writes[tree.migration_test(name)] = _moved(
+            text_of(tree, tree.migration_test(mine)), versions.current, new
+        )
     return _applied(
         tree, edits, new, f"moved v{versions.current} to v{new}; v{versions.current} is the one of {history.base_ref}"
     )
@@ -159,9 +165,18 @@ def read_hashes(tree: Tree) -> Hashes:
 
 
 def _applied(tree: Tree, edits: Edits, version: int, summary: str) -> Made:
+    check_protos(tree, edits.writes)
     edits.apply()
     generate(tree)
     return Made(version, summary, tuple(tree.relative(path) for path in edits.writes))
+
+
+def _refuse_overwriting(tree: Tree, new: int) -> None:
+    name = step_name(new - 1)
+    for path in (tree.snapshot(new), tree.migration(name), tree.migration_test(name)):
+        if path.exists():
+            what = f"{tree.relative(path)} is already there"
+            raise GateError(what, f"v{new} is to be made, and that file would be overwritten", "move it away first")
 
 
 def _compiled(tree: Tree, path: Path) -> Types:
@@ -208,7 +223,3 @@ def _is_open(entry: Entry | None) -> bool:
 
 def _new_id() -> str:
     return secrets.token_hex(4)
-
-
-def _text(path: Path) -> str:
-    return path.read_text(encoding="utf-8")

@@ -116,9 +116,8 @@ def read_dispatch(source: bytes) -> Dispatch:
     *cases, last = match.cases
     ends = _asserts_never(last)
     arms = tuple(_arm(case) for case in (cases if ends else match.cases))
-    early = tuple(
-        node.lineno for top in module.body if top is not function for node in ast.walk(top) if _names_migration(node)
-    )
+    imports = (node for top in module.body if top is not function for node in ast.walk(top))
+    early = tuple(n.lineno for n in imports if isinstance(n, ast.Import | ast.ImportFrom) and _names_migration(n))
     return Dispatch(arms, ends, match.lineno, match.end_lineno or match.lineno, early)
 
 
@@ -186,14 +185,9 @@ def _asserts_never(case: ast.match_case) -> bool:
             return False
 
 
-def _names_migration(node: ast.AST) -> bool:
-    match node:
-        case ast.Import(names=names):
-            paths = [alias.name for alias in names]
-        case ast.ImportFrom(module=module, names=names):
-            paths = [f"{module}.{alias.name}" for alias in names]
-        case _:
-            return False
+def _names_migration(node: ast.Import | ast.ImportFrom) -> bool:
+    package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
+    paths = [f"{package}{alias.name}" for alias in node.names]
     return any(MIGRATION_NAME.fullmatch(part) for path in paths for part in path.split("."))
 
 

@@ -11,9 +11,9 @@ import tomllib
 from dataclasses import dataclass
 from pathlib import Path
 
-MIGRATION_NAME = re.compile(r"v(?P<old>\d+)_to_v(?P<new>\d+)(?:_[a-z][a-z0-9_]*)?")
-SNAPSHOT_NAME = re.compile(r"objects_v(?P<version>[1-9]\d*)\.proto")
-SNAPSHOT_MODULE = re.compile(r"objects_v\d+_pb2")
+MIGRATION_NAME = re.compile(r"v(?P<old>[0-9]+)_to_v(?P<new>[0-9]+)(?:_[a-z][a-z0-9_]*)?")
+SNAPSHOT_NAME = re.compile(r"objects_v(?P<version>[1-9][0-9]*)\.proto")
+SNAPSHOT_MODULE = re.compile(r"objects_v[0-9]+_pb2")
 
 
 class GateError(Exception):

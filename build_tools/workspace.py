@@ -53,20 +53,30 @@ def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
     workspace.hashes = _read(workspace, tree.hashes, "H300", lambda source: parse(source.decode()))
     workspace.dispatch = _read(workspace, tree.upgrade, "D500", read_dispatch)
     _set_back(workspace)
+    _read_types(workspace)
+    _read_modules(workspace)
+    return workspace
+
+
+def _read_types(workspace: Workspace) -> None:
+    tree, versions = workspace.tree, workspace.versions
     if tree.objects.is_file():
         workspace.current = _read_proto(workspace, tree.objects)
     else:
         workspace.add("T100", tree.objects, "proto/objects.proto is not there", "git checkout -- proto/objects.proto")
     for path in _files(tree.old):
-        if name := SNAPSHOT_NAME.fullmatch(path.name):
-            version = int(name["version"])
-            if workspace.versions is not None and version not in workspace.versions.snapshots:
-                continue
-            types = _read_proto(workspace, path)
-            if types is None:
-                workspace.broken_snapshots.add(version)
-            else:
-                workspace.snapshots[version] = types
+        name = SNAPSHOT_NAME.fullmatch(path.name)
+        if name is None or (versions is not None and int(name["version"]) not in versions.snapshots):
+            continue
+        types = _read_proto(workspace, path)
+        if types is None:
+            workspace.broken_snapshots.add(int(name["version"]))
+        else:
+            workspace.snapshots[int(name["version"])] = types
+
+
+def _read_modules(workspace: Workspace) -> None:
+    tree = workspace.tree
     for path in _files(tree.migrations):
         if path.suffix == ".py" and MIGRATION_NAME.fullmatch(path.stem):
             migration = _read(workspace, path, "M600", read_migration)
@@ -74,15 +84,12 @@ def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
                 workspace.broken_migrations.add(path.stem)
             else:
                 workspace.migrations[path.stem] = migration
+    told = {tree.version} if workspace.versions is None else set()
+    told |= {tree.upgrade} if workspace.dispatch is None else set()
     for path in _package_modules(tree):
-        if (path == tree.version and workspace.versions is None) or (
-            path == tree.upgrade and workspace.dispatch is None
-        ):
-            continue
-        module = _read(workspace, path, "I701", parse_module)
+        module = None if path in told else _read(workspace, path, "I701", parse_module)
         if module is not None:
             workspace.modules[path] = module
-    return workspace
 
 
 def _set_back(workspace: Workspace) -> None:

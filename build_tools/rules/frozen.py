@@ -10,7 +10,7 @@ from ..hashes import Entry, Hashes
 from ..history import Recorded
 from ..migration import same_syntax
 from ..syntax import SyntaxProblemError, Versions
-from ..tree import AMEND, RENUMBER, SNAPSHOT, SNAPSHOT_NAME, command
+from ..tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT, SNAPSHOT_NAME, command, step_name
 from ..workspace import Workspace
 
 
@@ -102,7 +102,12 @@ def _check_snapshots(workspace: Workspace, versions: Versions, hashes: Hashes) -
             )
         elif entry.hash != types.hash:
             workspace.add(
-                "S202", path, f"{path.name} is not what was recorded{_since(entry)}", _restore(workspace, path, entry)
+                "S202",
+                path,
+                f"{path.name} is not what was recorded{_since(entry)}",
+                _restore(
+                    workspace, path, entry, "make it in proto/objects.proto, then " * (version == versions.current)
+                ),
             )
     for version in hashes.snapshots:
         if version > versions.current:
@@ -132,9 +137,17 @@ def _check_migrations(workspace: Workspace, versions: Versions, hashes: Hashes) 
                 + f"\nif only comments, docstrings or layout changed: {command(f'restyle {name}')}"
             )
             workspace.add("M609", path, f"{name} was released in {entry.released} and has changed", fix)
-    for name in hashes.migrations:
-        _, _, new = name.partition("_to_v")
-        if new.isdecimal() and int(new) > versions.current:
+    for name in hashes.migrations.keys() - workspace.migrations.keys() - workspace.broken_migrations:
+        step = MIGRATION_NAME.fullmatch(name)
+        if step is None or (int(step["old"]) in versions.steps and name != step_name(int(step["old"]))):
+            file = workspace.tree.relative(workspace.tree.migration(name))
+            workspace.add(
+                "H302",
+                workspace.tree.hashes,
+                f"a hash of {name} is recorded, but there is no such migration",
+                f"git checkout -- {file}, or remove the entry if no release had it",
+            )
+        elif int(step["new"]) > versions.current:
             workspace.add(
                 "H302",
                 workspace.tree.hashes,
@@ -164,6 +177,8 @@ def _check_released(
 ) -> None:
     now = dict(_entries(hashes)).get(name)
     path = workspace.tree.hashes
+    if not recorded.earlier and (now is None or now.released is None):
+        return
     if now is None or now.released != before.released:
         if ("H304", name) not in seen:
             seen.add(("H304", name))
@@ -181,11 +196,12 @@ def _check_released(
 def _restyled(workspace: Workspace, name: str, now: Entry, before: Entry) -> bool:
     """Whether the entry claims, and history proves, that only the looks of a released migration changed."""
     path = workspace.tree.migration(name)
-    if before.hash not in now.restyled or not path.is_file():
+    if before.hash not in now.restyled:
         return False
     original = workspace.history.source_with_hash(path, before.hash)
+    restyled = path.read_bytes() if path.is_file() else workspace.history.source_with_hash(path, now.hash)
     try:
-        return original is not None and same_syntax(original, path.read_bytes())
+        return original is not None and restyled is not None and same_syntax(original, restyled)
     except SyntaxProblemError:
         return False
 
@@ -195,10 +211,10 @@ def _entries(hashes: Hashes) -> Iterator[tuple[str, Entry]]:
     yield from hashes.migrations.items()
 
 
-def _restore(workspace: Workspace, path: Path, entry: Entry) -> str:
+def _restore(workspace: Workspace, path: Path, entry: Entry, first: str = "") -> str:
     relative = workspace.tree.relative(path)
     if entry.released is None:
-        return f"git checkout -- {relative}\nor, if the change is meant: {AMEND}"
+        return f"git checkout -- {relative}\nor, if the change is meant: {first}{AMEND}"
     return f"git checkout v{entry.released} -- {relative}\nand make the change in a new version: {SNAPSHOT}"
 
 

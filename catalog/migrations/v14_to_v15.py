@@ -75,7 +75,7 @@ def convert_item(key: legacy.ItemKey, value: legacy.ItemValue) -> tuple[v15.Item
 
 
 def convert_cluster(key: legacy.ClusterKey, value: legacy.ClusterValue) -> tuple[v15.ClusterKey, v15.ClusterValue]:
-    """Copy every member; the Spark settings become a list sorted by name, the replicas with their sizes keep their order."""
+    """Copy every member; sort the Spark settings by name, keep the replicas in their order."""
     raise NotImplementedError
 
 

@@ -11,8 +11,10 @@ from build_tools.descriptors import compile_proto
 from tests.gate.project_copy import (
     AMEND,
     HASHES,
+    NEWEST_SNAPSHOT,
     NEWEST_STEP,
     OBJECTS,
+    ROLE_FIELD,
     SNAPSHOT,
     Copy,
     snapshot,
@@ -50,6 +52,16 @@ def test_a_changed_snapshot_is_refused(tree: Copy) -> None:
     finding = tree.only("S202", snapshot(18))
     assert finding.what == "objects_v18.proto is not what was recorded"
     assert finding.fix == f"git checkout -- {snapshot(18)}\nor, if the change is meant: {AMEND}"
+
+
+def test_a_change_of_the_newest_snapshot_is_made_in_the_current_types(tree: Copy) -> None:
+    """They are copied over the snapshot when it is recorded again, so that is where the change has to be."""
+    tree.edit(NEWEST_SNAPSHOT, ROLE_FIELD, f"{ROLE_FIELD}\n  string colour = 9;")
+    current, changed = tree.expect("S201", "S202")
+    assert (current.path, changed.path) == (OBJECTS, NEWEST_SNAPSHOT)
+    assert changed.fix == (
+        f"git checkout -- {NEWEST_SNAPSHOT}\nor, if the change is meant: make it in proto/objects.proto, then {AMEND}"
+    )
 
 
 def test_a_changed_snapshot_of_a_release_is_refused(released: Copy) -> None:
@@ -181,11 +193,8 @@ def test_a_snapshot_and_its_hash_edited_together_after_a_release_are_refused(
         released.commit("silence the gate")
     finding = released.only("H303", HASHES)
     assert finding.what.startswith("objects_v18, released in 0.1.0, was sha256:")
-    assert re.fullmatch(
-        r"restore the file and its hash as they were at commit [0-9a-f]{10}, then make the change in a new version: .*",
-        finding.fix,
-    )
-    assert finding.fix.endswith(SNAPSHOT)
+    where = r"restore the file and its hash as at commit [0-9a-f]{10}, and change it in a new version: "
+    assert re.fullmatch(where + re.escape(SNAPSHOT), finding.fix)
 
 
 def test_a_migration_and_its_hash_edited_together_after_a_release_are_refused(released: Copy) -> None:
@@ -204,7 +213,7 @@ def test_the_tag_of_a_release_remembers_what_a_rewritten_history_does_not(releas
     released.commit("all of it, again")
     released.git("branch", "--delete", "--force", "main")
     finding = released.only("H303", HASHES)
-    assert "as they were at tag v0.1.0" in finding.fix
+    assert "as at tag v0.1.0" in finding.fix
 
 
 @pytest.mark.parametrize("mark", [None, "0.0.9"])

@@ -2,8 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
+import grpc_tools
 import pytest
 
+from build_tools import descriptors
+from build_tools.descriptors import run_protoc
 from tests.gate.project_copy import (
     AMEND,
     NEXT_SNAPSHOT,
@@ -62,6 +67,16 @@ def test_a_proto_that_imports_another_is_refused(tree: Copy, imported: str) -> N
     finding = tree.only("T102", OBJECTS)
     assert imported in finding.what
     assert "copy the messages you need into the file and remove the import" in finding.fix
+
+
+def test_an_import_that_protoc_happens_to_find_is_refused(tree: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """protoc looks beside the interpreter too, so what it finds depends on the machine."""
+    protos = Path(grpc_tools.__file__).parent / "_proto"
+    monkeypatch.setattr(descriptors, "run_protoc", lambda words: run_protoc([f"-I{protos}", *words]))
+    tree.edit(OBJECTS, "package objects;", 'package objects;\nimport "google/protobuf/any.proto";')
+    finding = tree.only("T102", OBJECTS)
+    assert finding.what == 'Import "google/protobuf/any.proto" is no part of the file.'
+    assert tree.read(OBJECTS).splitlines()[finding.line - 1].startswith("import")
 
 
 def test_a_custom_option_is_refused(tree: Copy) -> None:
