@@ -34,16 +34,24 @@ def create(session: nox.Session) -> None:
     run_gate(session, "snapshot")
 
 
-def run_gate(session: nox.Session, verb: str) -> None:
+@nox.session
+def gate(session: nox.Session) -> None:
+    """Run any verb of the gate: `./dev gate show`, `./dev gate release 1.2.3`, …."""
+    run_gate(session)
+
+
+def run_gate(session: nox.Session, *verb: str) -> None:
     session.install(*PROJECT["build-system"]["requires"])
-    session.run("python", "-m", "build_tools", verb, *session.posargs)
+    session.run("python", "-m", "build_tools", *verb, *session.posargs, env={"GATE_RUN_BY": "./dev"})
 
 
 @nox.session
 def build(session: nox.Session) -> None:
     """Run the gate against the whole history, then build the sdist and from it the wheel."""
     session.install(*PROJECT["build-system"]["requires"], "build")
-    session.run("python", "-m", "build_tools", "check", "--require-history", *session.posargs)
+    session.run(
+        "python", "-m", "build_tools", "check", "--require-history", *session.posargs, env={"GATE_RUN_BY": "./dev"}
+    )
     shutil.rmtree(DIST, ignore_errors=True)
     session.run("python", "-m", "build", "--no-isolation", "--outdir", str(DIST), silent=True)
     session.log("built %s", ", ".join(sorted(path.name for path in DIST.iterdir())))
@@ -111,6 +119,6 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Write the generated reference pages, and check that they and all links are right; `-- --write` writes them."""
+    """Check that the generated reference pages and all links are right; `./dev docs --write` writes the pages."""
     session.install("-e", ".", *group("test"))
     session.run("python", "docs/reference.py", *session.posargs)

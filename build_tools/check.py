@@ -17,10 +17,18 @@ RULES: tuple[Callable[[Workspace], None], ...] = (
     usage.check,
 )
 
+_CAUSES_FIRST = "VSHTDMI"
+_MERGES = {"V403", "V404"}
+_SEEN_IN_MERGES = {"S201", "T110"}
+"""What a merge under way looks like; to mend it apart would undo the other branch."""
+
 
 def check(tree: Tree, *, require_history: bool = False, base: str | None = None) -> Report:
     workspace = read_workspace(tree, base)
     for rule in RULES:
         rule(workspace)
     notes = tuple(frozen.check_history(workspace, require=require_history))
-    return Report(tuple(sorted(set(workspace.findings))), notes)
+    findings = set(workspace.findings)
+    if any(finding.code in _MERGES for finding in findings):
+        findings = {finding for finding in findings if finding.code not in _SEEN_IN_MERGES}
+    return Report(tuple(sorted(findings, key=lambda finding: (_CAUSES_FIRST.index(finding.code[0]), finding))), notes)

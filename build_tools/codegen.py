@@ -47,7 +47,7 @@ def _protos(tree: Tree) -> list[Path]:
     snapshots = [path for path in sorted(tree.old.glob("*.proto")) if SNAPSHOT_NAME.fullmatch(path.name)]
     if not tree.objects.is_file():
         raise GateError(
-            f"{tree.objects} is not there", "code is generated from it", "git checkout -- proto/objects.proto"
+            f"{tree.objects} is not there", "code is generated from it", "git checkout HEAD -- proto/objects.proto"
         )
     return [tree.objects, *snapshots]
 

@@ -100,12 +100,14 @@ CODES: dict[str, Code] = {
     "M602": Code("a file does not belong among the migrations", "one module per step is what lets each be frozen"),
     "M603": Code("a migration has no docstring", "nobody could tell in a year what changed and why"),
     "M604": Code("a migration has no upgrade()", "the engine asks it for its actions"),
-    "M605": Code("the list of actions is computed", "a plan is printed and checked without running anything"),
+    "M605": Code("the list of actions is not a plain one", "a plan is printed and checked without running anything"),
     "M606": Code(
         "an action that does not exist", "a migration may declare what catalog.actions offers, and nothing else"
     ),
     "M607": Code("an action names no such collection", "it would do nothing, or fail in production"),
-    "M608": Code("a forbidden import in a migration", "a migration must keep its meaning while today's code changes"),
+    "M608": Code(
+        "a forbidden import in a migration", "a migration must keep its meaning while code, settings and clocks go on"
+    ),
     "M609": Code(
         "a released migration was edited", "stores already upgraded by it would differ from stores upgraded now"
     ),

@@ -48,10 +48,13 @@ def _run(tree: Tree, options: argparse.Namespace) -> int:
             return _recipe(tree, options)
         case "release":
             _tell(release(tree, options.number))
+            _tell_what_is_left(tree)
         case "retire":
             _tell(retire(tree, options.version))
+            _tell_what_is_left(tree)
         case "restyle":
             _tell(restyle(tree, options.migration))
+            _tell_what_is_left(tree)
         case _:
             print(overview(tree))
     return OK
@@ -65,18 +68,23 @@ def _recipe(tree: Tree, options: argparse.Namespace) -> int:
     else:
         made = create(tree, options.why or "", same_types=options.same_types)
     _tell(made)
-    report = check(tree)
-    if report.ok:
-        print("\ngate: clean")
-    else:
-        print(f"\nLeft to do:\n\n{render(report, Format.TEXT)}\nwhen it is done: {AMEND}")
+    if not _tell_what_is_left(tree):
+        print(f"when it is done: {AMEND}")
     return OK
 
 
 def _tell(made: Made) -> None:
     print(made.summary)
-    for file in made.files:
+    for file in made.written:
         print(f"  {file}")
+    for file in made.removed:
+        print(f"  {file} (removed)")
+
+
+def _tell_what_is_left(tree: Tree) -> bool:
+    report = check(tree)
+    print(f"\n{'' if report.ok else 'Left to do:' + chr(10) * 2}{render(report, Format.TEXT)}")
+    return report.ok
 
 
 def _parser() -> argparse.ArgumentParser:

@@ -107,7 +107,11 @@ def run_protoc(arguments: list[str]) -> tuple[bool, str]:
         from grpc_tools import _protoc_compiler  # noqa: PLC0415 - only what compiles needs protoc
     except ImportError as error:
         raise GateError(
-            "protoc is not installed", f"protos are compiled with it ({error})", f"pip install '{PROTOC_REQUIREMENT}'"
+            "protoc is not installed",
+            f"protos are compiled with it ({error})",
+            "pip install 'stash-catalog[gate]'"
+            if __package__ == "catalog._gate"
+            else f"pip install '{PROTOC_REQUIREMENT}'",
         ) from error
     with tempfile.TemporaryFile() as output:
         saved = os.dup(2)
@@ -267,6 +271,8 @@ def _member(message: descriptor_pb2.DescriptorProto, field: _Field, prefix: str)
         "kind": _Field.Type.Name(field.type).removeprefix("TYPE_").lower(),
         "options": _options(field),
     }
+    if field.json_name != _default_json_name(field.name):
+        member["json_name"] = field.json_name
     if field.type_name:
         member["type"] = field.type_name.removeprefix(prefix)
     if field.label == _Field.LABEL_REPEATED:
@@ -276,6 +282,11 @@ def _member(message: descriptor_pb2.DescriptorProto, field: _Field, prefix: str)
     elif field.HasField("oneof_index"):
         member["oneof"] = message.oneof_decl[field.oneof_index].name
     return member
+
+
+def _default_json_name(name: str) -> str:
+    first, *rest = name.split("_")
+    return first + "".join(part[:1].upper() + part[1:] for part in rest)
 
 
 def _options(declared: Any) -> dict[str, Any]:  # noqa: ANN401 - each kind of declaration has its own options type

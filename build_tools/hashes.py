@@ -86,8 +86,13 @@ def dump(hashes: Hashes) -> str:
     return json.dumps(document, indent=2) + "\n"
 
 
+def from_version(name: str) -> int:
+    """The version that a migration of this name starts from; 0 if the name tells none."""
+    return int(re.sub(r"\D.*", "", name[1:]) or 0)
+
+
 def _by_version(item: tuple[str, Entry]) -> tuple[int, str]:
-    return int(re.sub(r"\D.*", "", item[0][1:]) or 0), item[0]
+    return from_version(item[0]), item[0]
 
 
 def _plain(entry: Entry) -> dict[str, Any]:

@@ -6,7 +6,7 @@ Reads only. Where there is no history, or not all of it, says so instead of gues
 from __future__ import annotations
 
 import subprocess
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
@@ -83,7 +83,8 @@ class History:
         for name in (self.base,) if self.base is not None else _BASES:
             commit = self._resolve(name)
             if commit is not None and (commit != head or same_is_fine):
-                return name
+                full = _git(self.tree.root, "rev-parse", "--abbrev-ref", name)
+                return (full or b"").decode().strip() or name
         return None
 
     @cached_property
@@ -106,6 +107,15 @@ class History:
         """Every earlier content of a file, newest first."""
         if self.problem is None:
             yield from (blob for blob in self._blobs(self._commits(path), path) if blob is not None)
+
+    def revision(self, path: Path, is_right: Callable[[bytes], bool]) -> str | None:
+        """Where to find the newest content of a file that was right: HEAD, or an earlier commit."""
+        if self.problem is not None:
+            return None
+        revisions = ["HEAD", *self._commits(path)]
+        contents = zip(revisions, self._blobs(revisions, path), strict=True)
+        found = next((revision for revision, content in contents if content is not None and is_right(content)), None)
+        return found if found in {None, "HEAD"} else found[:10]
 
     def source_with_hash(self, path: Path, digest: str) -> bytes | None:
         """The earlier content of a file that has this hash."""

@@ -80,7 +80,7 @@ class Migration:
     imports: tuple[Import, ...]
     functions: frozenset[str]
     stubs: tuple[Stub, ...]
-    outside_calls: tuple[tuple[str, int], ...]
+    outside_uses: tuple[tuple[str, int], ...]
 
     @property
     def summary(self) -> str:
@@ -104,6 +104,7 @@ def read_migration(source: bytes) -> Migration:
     actions: list[Action] = []
     problems = list(_disguises(module))
     unknown: list[tuple[str, int]] = []
+    outside = _OUTSIDE - _own_names(module) - functions.keys()
     for element in _declared(upgrade, problems) if upgrade else ():
         try:
             actions.append(_action(element))
@@ -121,12 +122,18 @@ def read_migration(source: bytes) -> Migration:
         imports=tuple(imports(module)),
         functions=frozenset(functions),
         stubs=find_stubs(module),
-        outside_calls=tuple(
-            (node.func.id, node.lineno)
+        outside_uses=tuple(
+            (node.id, node.lineno)
             for node in ast.walk(module)
-            if isinstance(node, ast.Call) and isinstance(node.func, ast.Name) and node.func.id in _OUTSIDE
+            if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Load) and node.id in outside
         ),
     )
+
+
+def _own_names(module: ast.Module) -> set[str]:
+    """Names that the module gives a meaning of its own, wherever."""
+    stored = {node.id for node in ast.walk(module) if isinstance(node, ast.Name) and isinstance(node.ctx, ast.Store)}
+    return stored | {node.arg for node in ast.walk(module) if isinstance(node, ast.arg)}
 
 
 def same_syntax(one: bytes, other: bytes) -> bool:

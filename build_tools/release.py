@@ -7,7 +7,7 @@ from dataclasses import replace
 
 from .check import check
 from .edits import Edits, versions_of
-from .hashes import Entry, dump, is_release, release_order
+from .hashes import Entry, dump, from_version, is_release, release_order
 from .snapshot import Made, read_hashes
 from .tree import GateError, Tree, command
 
@@ -36,13 +36,14 @@ def release(tree: Tree, number: str) -> Made:
         )
     versions = versions_of(tree)
 
-    def stamped(entry: Entry) -> Entry:
-        return entry if entry.released is not None else replace(entry, released=number)
+    def stamped(entry: Entry, version: int) -> Entry:
+        supported = version >= versions.minimum
+        return replace(entry, released=number) if entry.released is None and supported else entry
 
     frozen = replace(
         hashes,
-        snapshots={version: stamped(entry) for version, entry in hashes.snapshots.items()},
-        migrations={name: stamped(entry) for name, entry in hashes.migrations.items()},
+        snapshots={version: stamped(entry, version) for version, entry in hashes.snapshots.items()},
+        migrations={name: stamped(entry, from_version(name)) for name, entry in hashes.migrations.items()},
     )
     text, count = _BUILD.subn(rf"\g<1>{number}\g<2>", tree.version.read_text(encoding="utf-8"))
     if count != 1:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import replace
 from pathlib import Path
 
@@ -17,10 +18,11 @@ def retire(tree: Tree, minimum: int) -> Made:
     """Make `minimum` the oldest version that can still be upgraded."""
     versions, hashes = versions_of(tree), read_hashes(tree)
     if not versions.minimum < minimum <= versions.current:
+        choices = f"v{versions.minimum + 1}..v{versions.current}"
         raise GateError(
             f"v{minimum} cannot become the oldest version",
             f"supported are v{versions.minimum}..v{versions.current}",
-            f"choose a version in v{versions.minimum + 1}..v{versions.current}",
+            f"choose one of {choices}" if versions.minimum < versions.current else "there is nothing left to retire",
         )
     numbers: Numbers = {part: dict(named) for part, named in hashes.retired_numbers.items()}
     edits = Edits()
@@ -43,12 +45,16 @@ def retire(tree: Tree, minimum: int) -> Made:
         tree.upgrade: dispatch_from(text_of(tree, tree.upgrade), minimum),
         tree.hashes: dump(replace(hashes, retired_numbers=numbers)),
     }
-    there = [path for path in edits.removes if path.is_file()]
+    gone = [path.stem for path in edits.removes if path.stem in tree.unwritten]
+    if gone:
+        text = text_of(tree, tree.root / "pyproject.toml")
+        edits.writes[tree.root / "pyproject.toml"] = re.sub(rf'\s*"(?:{"|".join(gone)})",?', "", text)
+    removed = tuple(tree.relative(path) for path in edits.removes if path.is_file())
     check_protos(tree, edits.removes)
     edits.apply()
     generate(tree)
-    files = tuple(tree.relative(path) for path in (*edits.writes, *there))
-    return Made(versions.current, f"v{minimum} is now the oldest version; {len(there)} files removed", files)
+    summary = f"v{minimum} is now the oldest version; what else used those before it, such as tests, is yours to remove"
+    return Made(versions.current, summary, tuple(tree.relative(path) for path in edits.writes), removed)
 
 
 def _remember(path: Path, numbers: Numbers) -> None:

@@ -16,8 +16,10 @@ from .descriptors import ProtoError, Types, changed_collections, compile_proto, 
 from .edits import Edits, dispatch_with_arm, text_of, version_text, versions_of
 from .hashes import Entry, Hashes, dump, parse, source_hash
 from .history import History
+from .rules.types import check as check_types
 from .templates import Plan, migration_source, test_source
 from .tree import MIGRATION_NAME, SNAPSHOT, GateError, Tree, command, step_name
+from .workspace import read_workspace
 
 
 @dataclass(frozen=True, slots=True)
@@ -26,7 +28,8 @@ class Made:
 
     version: int
     summary: str
-    files: tuple[str, ...]
+    written: tuple[str, ...]
+    removed: tuple[str, ...] = ()
 
 
 def create(tree: Tree, why: str, *, same_types: bool = False) -> Made:
@@ -36,6 +39,7 @@ def create(tree: Tree, why: str, *, same_types: bool = False) -> Made:
         raise GateError("the reason is empty", "it becomes the first line of the migration", SNAPSHOT)
     if not why.isprintable():
         raise GateError(f"the reason is no text: {why!r}", "it becomes the first line of the migration", SNAPSHOT)
+    _refuse_wrong_types(tree)
     versions, hashes = versions_of(tree), read_hashes(tree)
     current, new = versions.current, versions.current + 1
     old, types = _compiled(tree, tree.snapshot(current)), _compiled(tree, tree.objects)
@@ -81,8 +85,9 @@ def create(tree: Tree, why: str, *, same_types: bool = False) -> Made:
 
 def amend(tree: Tree) -> Made:
     """Freeze the newest version again, and record again whatever no release has frozen."""
-    versions, hashes = versions_of(tree), read_hashes(tree)
-    edits = Edits()
+    versions, before = versions_of(tree), read_hashes(tree)
+    _refuse_wrong_types(tree, amended=versions.current)
+    edits, hashes = Edits(), before
     newest = hashes.snapshots.get(versions.current)
     if newest is None or newest.released is None:
         edits.writes[tree.snapshot(versions.current)] = text_of(tree, tree.objects)
@@ -100,9 +105,10 @@ def amend(tree: Tree) -> Made:
             identity = entry.id if entry is not None else None
             hashes = hashes.with_migration(path.stem, Entry(source_hash(path.read_bytes()), id=identity or _new_id()))
     edits.writes[tree.hashes] = dump(hashes)
-    return _applied(
-        tree, edits, versions.current, f"recorded v{versions.current} and every other unreleased entry as it is now"
-    )
+    changed = [f"v{version}" for version, entry in hashes.snapshots.items() if before.snapshots.get(version) != entry]
+    changed += [name for name, entry in hashes.migrations.items() if before.migrations.get(name) != entry]
+    summary = f"recorded as they are now: {', '.join(changed)}" if changed else "everything is recorded as it is"
+    return _applied(tree, edits, versions.current, summary)
 
 
 def renumber(tree: Tree, base: str | None = None) -> Made:
@@ -160,7 +166,7 @@ def read_hashes(tree: Tree) -> Hashes:
         raise GateError(
             f"proto/hashes.json cannot be read: {error}",
             "recorded hashes are never guessed",
-            "git checkout -- proto/hashes.json",
+            "git checkout HEAD -- proto/hashes.json",
         ) from error
 
 
@@ -169,6 +175,20 @@ def _applied(tree: Tree, edits: Edits, version: int, summary: str) -> Made:
     edits.apply()
     generate(tree)
     return Made(version, summary, tuple(tree.relative(path) for path in edits.writes))
+
+
+def _refuse_wrong_types(tree: Tree, *, amended: int | None = None) -> None:
+    """What is wrong with the current types is mended there, before it is frozen."""
+    workspace, place = read_workspace(tree), tree.relative(tree.objects)
+    if amended is not None:
+        workspace.snapshots.pop(amended, None)  # the current types take its place
+    check_types(workspace)
+    for finding in sorted(workspace.findings):
+        if finding.code.startswith("T") and finding.path == place:
+            line = f":{finding.line}" if finding.line else ""
+            raise GateError(
+                f"{finding.code} {finding.title}: {finding.what}", finding.why, f"in {place}{line}: {finding.fix}"
+            )
 
 
 def _refuse_overwriting(tree: Tree, new: int) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import textwrap
 from dataclasses import dataclass
 
 from .descriptors import camel
@@ -54,12 +55,10 @@ def migration_source(plan: Plan) -> str:
 
 def test_source(plan: Plan) -> str:
     name = step_name(plan.old)
-    collections = plan.changed or plan.created or ("rows",)
+    promises = {name: f"Old rows of `{name}` become the right new rows." for name in plan.changed or plan.created}
     tests = "".join(
-        f"\n\ndef test_{collection}() -> None:\n"
-        f'    """Old rows of `{collection}` become the right new rows."""\n'
-        "    raise NotImplementedError\n"
-        for collection in collections
+        f'\n\ndef test_{subject}() -> None:\n    """{promise}"""\n    raise NotImplementedError\n'
+        for subject, promise in (promises or {"rows": "Old rows become the right new rows."}).items()
     )
     return f'"""{name}: {_sentence(plan.why)}"""\n\nfrom __future__ import annotations\n{tests}'
 
@@ -77,4 +76,5 @@ def _stub(plan: Plan, collection: str) -> str:
 
 def _sentence(why: str) -> str:
     safe = why.replace("\\", "/").replace('"', "'")
-    return safe[0].upper() + safe[1:] + ("" if safe.endswith((".", "!", "?")) else ".")
+    sentence = safe[0].upper() + safe[1:] + ("" if safe.endswith((".", "!", "?")) else ".")
+    return textwrap.fill(sentence, _LINE_LENGTH_MAX - len('"""v99_to_v99: """'), break_long_words=False)

@@ -6,6 +6,7 @@ from there by convention; nothing else in the gate spells a path.
 
 from __future__ import annotations
 
+import os
 import re
 import tomllib
 from dataclasses import dataclass
@@ -30,8 +31,10 @@ class GateError(Exception):
 
 
 def command(words: str) -> str:
-    """How a person runs a command of the gate, from the source tree or from the wheel."""
+    """How a person runs a command of the gate: as it was run now, from `./dev`, the wheel or the source tree."""
     verb, _, rest = words.partition(" ")
+    if os.environ.get("GATE_RUN_BY") == "./dev":
+        return {"check": "./dev check", "snapshot": f"./dev create {rest}"}.get(verb, f"./dev gate {words}")
     if verb == "snapshot" and __package__ == "catalog._gate":
         return f"catalog create {rest}"
     return f"python -m {__package__} {words}"

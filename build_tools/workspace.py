@@ -21,6 +21,10 @@ from .tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT_NAME, Tree
 
 _Read = TypeVar("_Read")
 _CONFLICT = b"<<<<<<< "
+MERGE_ADVICE = (
+    "merge proto/objects.proto and CHANGELOG.md by hand; of every other conflicted file under proto/, the package and\n"
+    f"tests/migrations keep your own side (in a rebase: git checkout --theirs FILE); then {RENUMBER}"
+)
 
 
 @dataclass(slots=True)
@@ -43,6 +47,15 @@ class Workspace:
     modules: dict[Path, ast.Module] = field(default_factory=dict)
     """The hand-written modules of the package that are no migrations."""
 
+    conflicted: set[Path] = field(default_factory=set)
+    """Files with conflict markers, which are read no further."""
+    altered_snapshots: set[int] = field(default_factory=set)
+    """Snapshots that are not what was recorded; what follows from that is not reported apart."""
+
+    def restore(self, path: Path, is_right: Callable[[bytes], bool] = bool) -> str:
+        """The command that brings back the newest content of a file that was right."""
+        return f"git checkout {self.history.revision(path, is_right) or 'HEAD'} -- {self.tree.relative(path)}"
+
     def add(self, code: str, path: Path, what: str, fix: str, line: int = 0) -> None:
         self.findings.append(Finding(code, self.tree.relative(path), line, what, fix))
 
@@ -63,7 +76,7 @@ def _read_types(workspace: Workspace) -> None:
     if tree.objects.is_file():
         workspace.current = _read_proto(workspace, tree.objects)
     else:
-        workspace.add("T100", tree.objects, "proto/objects.proto is not there", "git checkout -- proto/objects.proto")
+        workspace.add("T100", tree.objects, "proto/objects.proto is not there", workspace.restore(tree.objects))
     for path in _files(tree.old):
         name = SNAPSHOT_NAME.fullmatch(path.name)
         if name is None or (versions is not None and int(name["version"]) not in versions.snapshots):
@@ -84,6 +97,8 @@ def _read_modules(workspace: Workspace) -> None:
                 workspace.broken_migrations.add(path.stem)
             else:
                 workspace.migrations[path.stem] = migration
+    for path in _files(tree.migration_tests):
+        _conflicted(workspace, path, path.read_bytes())
     told = {tree.version} if workspace.versions is None else set()
     told |= {tree.upgrade} if workspace.dispatch is None else set()
     for path in _package_modules(tree):
@@ -109,7 +124,7 @@ def _set_back(workspace: Workspace) -> None:
 def _read(workspace: Workspace, path: Path, code: str, reader: Callable[[bytes], _Read]) -> _Read | None:
     relative = workspace.tree.relative(path)
     if not path.is_file():
-        workspace.add(code, path, f"{relative} is not there", f"git checkout -- {relative}")
+        workspace.add(code, path, f"{relative} is not there", workspace.restore(path))
         return None
     source = path.read_bytes()
     if _conflicted(workspace, path, source):
@@ -117,10 +132,20 @@ def _read(workspace: Workspace, path: Path, code: str, reader: Callable[[bytes],
     try:
         return reader(source)
     except SyntaxProblemError as problem:
-        workspace.add(code, path, problem.message, f"mend {relative}, or git checkout -- {relative}", problem.line)
+        restore = workspace.restore(path, lambda content: _reads(reader, content))
+        workspace.add(code, path, problem.message, f"mend {relative}, or {restore}", problem.line)
     except ValueError as error:
-        workspace.add(code, path, f"{relative}: {error}", f"git checkout -- {relative}, then {AMEND}")
+        restore = workspace.restore(path, lambda content: _reads(reader, content))
+        workspace.add(code, path, f"{relative}: {error}", f"{restore}, then {AMEND}")
     return None
+
+
+def _reads(reader: Callable[[bytes], object], content: bytes) -> bool:
+    try:
+        reader(content)
+    except (SyntaxProblemError, ValueError):
+        return False
+    return True
 
 
 def _read_proto(workspace: Workspace, path: Path) -> Types | None:
@@ -147,12 +172,12 @@ def _conflicted(workspace: Workspace, path: Path, source: bytes) -> bool:
     lines = source.splitlines()
     for number, line in enumerate(lines, start=1):
         if line.startswith(_CONFLICT):
+            workspace.conflicted.add(path)
             workspace.add(
                 "V404",
                 path,
                 "the file has conflict markers; two branches may both have made a version",
-                "merge proto/objects.proto by hand, keep your own side of every other conflicted file "
-                f"(in a rebase: git checkout --theirs), then {RENUMBER}",
+                MERGE_ADVICE,
                 number,
             )
             return True

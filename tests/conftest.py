@@ -12,6 +12,8 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.gate.project_copy import Copy, cut_back
+
 settings.register_profile("soak", max_examples=20_000, deadline=None)
 
 ROOT = Path(__file__).parents[1]
@@ -36,13 +38,14 @@ def run(*command: str | Path, cwd: Path, expect: int = 0) -> str:
 
 @pytest.fixture(scope="session")
 def origin(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    """The files of the working tree that git would track, as one commit of a repository."""
+    """The files of the working tree that git would track, cut back to v22, as one commit of a repository."""
     folder = tmp_path_factory.mktemp("origin") / "project"
     listed = run("git", "ls-files", "--cached", "--others", "--exclude-standard", cwd=ROOT).splitlines()
     for name in listed:
         if (ROOT / name).is_file():
             (folder / name).parent.mkdir(parents=True, exist_ok=True)
             shutil.copy2(ROOT / name, folder / name)
+    cut_back(Copy(folder))
     run("git", "init", "-q", "-b", "main", cwd=folder)
     run("git", "add", "--all", cwd=folder)
     run("git", *IDENTITY, "commit", "-q", "-m", "all", cwd=folder)
@@ -62,8 +65,9 @@ def environment(tmp_path: Path) -> Callable[..., Path]:
 
     def make(*requirements: str | Path) -> Path:
         folder = tmp_path / "environment"
-        run("uv", "venv", "-q", "--python", sys.executable, folder, cwd=tmp_path)
-        run("uv", "pip", "install", "-q", "--python", folder / "bin" / "python", *requirements, cwd=tmp_path)
+        uv = (sys.executable, "-m", "uv")
+        run(*uv, "venv", "-q", "--python", sys.executable, folder, cwd=tmp_path)
+        run(*uv, "pip", "install", "-q", "--python", folder / "bin" / "python", *requirements, cwd=tmp_path)
         return folder / "bin"
 
     return make

@@ -16,7 +16,7 @@ def check(workspace: Workspace) -> None:
             "V401",
             workspace.tree.version,
             f"STASH_VERSION is {workspace.bumped_to}, but v{workspace.bumped_to} has no snapshot and no migration",
-            f"set it back to {versions.current}, edit proto/objects.proto, then {SNAPSHOT}",
+            f"set it and StashVersion back to {versions.current}, edit proto/objects.proto, then {SNAPSHOT}",
             versions.current_line,
         )
         return

@@ -5,13 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..descriptors import differences
-from ..hashes import Entry, Hashes
+from ..descriptors import ProtoError, compile_proto, differences
+from ..hashes import Entry, Hashes, source_hash
 from ..history import Recorded
 from ..migration import same_syntax
 from ..syntax import SyntaxProblemError, Versions
-from ..tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT, SNAPSHOT_NAME, command, step_name
-from ..workspace import Workspace
+from ..tree import AMEND, MIGRATION_NAME, SNAPSHOT, SNAPSHOT_NAME, command, step_name
+from ..workspace import MERGE_ADVICE, Workspace
 
 
 def check(workspace: Workspace) -> None:
@@ -31,7 +31,7 @@ def check_history(workspace: Workspace, *, require: bool) -> Iterator[str]:
     problem = workspace.history.problem
     if problem is not None:
         if require:
-            fix = "check out the whole history: git fetch --unshallow --tags (in CI: fetch-depth: 0)"
+            fix = "work in a clone with the whole history: git fetch --unshallow --tags (in CI: fetch-depth: 0)"
             workspace.add("H305", workspace.tree.hashes, problem, fix)
         else:
             yield f"released hashes were not compared with history: {problem}"
@@ -48,17 +48,12 @@ def check_history(workspace: Workspace, *, require: bool) -> Iterator[str]:
 def _check_folder(workspace: Workspace) -> None:
     old, versions = workspace.tree.old, workspace.versions
     if not old.is_dir():
-        workspace.add("S203", old, "the folder proto/old is not there", "git checkout -- proto/old")
+        workspace.add("S203", old, "the folder proto/old is not there", "git checkout HEAD -- proto/old")
         return
     for path in sorted(old.iterdir()):
         name = SNAPSHOT_NAME.fullmatch(path.name)
         if name is None or not path.is_file():
-            workspace.add(
-                "S204",
-                path,
-                f"{path.name} is not named objects_vN.proto",
-                f"move it away, or back to its name: git mv {workspace.tree.relative(path)} …",
-            )
+            workspace.add("S204", path, f"{path.name} is not named objects_vN.proto", _right_name(workspace, path))
         elif versions is not None and int(name["version"]) not in versions.snapshots:
             supported = f"v{versions.snapshots.start}..v{versions.current}"
             fix = (
@@ -75,7 +70,8 @@ def _check_current(workspace: Workspace, versions: Versions) -> None:
     entry = workspace.hashes.snapshots.get(versions.current) if workspace.hashes else None
     changes = [change.text for change in differences(snapshot, current)]
     fix = SNAPSHOT
-    if entry is not None and entry.released is None:
+    on_base = workspace.history.base_hashes
+    if entry is not None and entry.released is None and (on_base is None or versions.current not in on_base.snapshots):
         fix += f"\nor, as v{versions.current} is not released: {AMEND}"
     workspace.add("S201", workspace.tree.objects, f"since v{versions.current}: {_listed(changes)}", fix)
 
@@ -85,7 +81,7 @@ def _check_sequence(workspace: Workspace, versions: Versions) -> None:
         there = version in workspace.snapshots or version in workspace.broken_snapshots
         if not there and workspace.tree.old.is_dir():
             path = workspace.tree.snapshot(version)
-            workspace.add("S203", path, f"{path.name} is not there", f"git checkout -- {workspace.tree.relative(path)}")
+            workspace.add("S203", path, f"{path.name} is not there", workspace.restore(path))
 
 
 def _check_snapshots(workspace: Workspace, versions: Versions, hashes: Hashes) -> None:
@@ -98,17 +94,14 @@ def _check_snapshots(workspace: Workspace, versions: Versions, hashes: Hashes) -
                 "H301",
                 workspace.tree.hashes,
                 f"v{version} has a snapshot but no recorded hash",
-                f"git checkout -- proto/hashes.json, or {AMEND}",
+                f"{workspace.restore(workspace.tree.hashes)}, or {AMEND}",
             )
         elif entry.hash != types.hash:
-            workspace.add(
-                "S202",
-                path,
-                f"{path.name} is not what was recorded{_since(entry)}",
-                _restore(
-                    workspace, path, entry, "make it in proto/objects.proto, then " * (version == versions.current)
-                ),
-            )
+            workspace.altered_snapshots.add(version)
+            first = "make it in proto/objects.proto, then " if version == versions.current else ""
+            fix = _restore(workspace, path, entry, first)
+            fix += f"\nif the hash was edited: {workspace.restore(workspace.tree.hashes)}"
+            workspace.add("S202", path, f"{path.name} is not what was recorded{_since(entry)}", fix)
     for version in hashes.snapshots:
         if version > versions.current:
             workspace.add(
@@ -127,7 +120,7 @@ def _check_migrations(workspace: Workspace, versions: Versions, hashes: Hashes) 
                 "H301",
                 workspace.tree.hashes,
                 f"{name} has no recorded hash",
-                f"git checkout -- proto/hashes.json, or {AMEND}",
+                f"{workspace.restore(workspace.tree.hashes)}, or {AMEND}",
             )
         elif entry.hash != migration.hash and entry.released is None:
             workspace.add("M610", path, f"{name} changed since its hash was recorded", AMEND)
@@ -140,12 +133,11 @@ def _check_migrations(workspace: Workspace, versions: Versions, hashes: Hashes) 
     for name in hashes.migrations.keys() - workspace.migrations.keys() - workspace.broken_migrations:
         step = MIGRATION_NAME.fullmatch(name)
         if step is None or (int(step["old"]) in versions.steps and name != step_name(int(step["old"]))):
-            file = workspace.tree.relative(workspace.tree.migration(name))
             workspace.add(
                 "H302",
                 workspace.tree.hashes,
                 f"a hash of {name} is recorded, but there is no such migration",
-                f"git checkout -- {file}, or remove the entry if no release had it",
+                f"{workspace.restore(workspace.tree.migration(name))}, or remove the entry if no release had it",
             )
         elif int(step["new"]) > versions.current:
             workspace.add(
@@ -167,8 +159,7 @@ def _check_base(workspace: Workspace, hashes: Hashes) -> None:
                 "V403",
                 workspace.tree.migration(name),
                 f"{number} is already made, differently, on {workspace.history.base_ref}",
-                "rebase; merge proto/objects.proto, and keep your own side of every other conflicted file\n"
-                f"(git checkout --theirs); then {RENUMBER}",
+                f"git rebase {workspace.history.base_ref}, unless you are in the middle of it\n{MERGE_ADVICE}",
             )
 
 
@@ -212,10 +203,30 @@ def _entries(hashes: Hashes) -> Iterator[tuple[str, Entry]]:
 
 
 def _restore(workspace: Workspace, path: Path, entry: Entry, first: str = "") -> str:
-    relative = workspace.tree.relative(path)
+    right = workspace.restore(path, lambda content: _recorded_as(content, entry))
     if entry.released is None:
-        return f"git checkout -- {relative}\nor, if the change is meant: {first}{AMEND}"
-    return f"git checkout v{entry.released} -- {relative}\nand make the change in a new version: {SNAPSHOT}"
+        return f"{right}\nor, if the change is meant: {first}{AMEND}"
+    released = f"git checkout v{entry.released} -- {workspace.tree.relative(path)}"
+    return f"{released}\nand make the change in a new version: {SNAPSHOT}"
+
+
+def _recorded_as(content: bytes, entry: Entry) -> bool:
+    """Whether a file, proto or module, had the content that was recorded."""
+    try:
+        return entry.hash in {source_hash(content), compile_proto(content).hash}
+    except ProtoError:
+        return entry.hash == source_hash(content)
+
+
+def _right_name(workspace: Workspace, path: Path) -> str:
+    """How to give a stray file the name of the snapshot that it is."""
+    entries = workspace.hashes.snapshots.items() if workspace.hashes else ()
+    content = path.read_bytes() if path.is_file() else b""
+    for version, entry in entries:
+        if content and _recorded_as(content, entry) and not workspace.tree.snapshot(version).exists():
+            new = workspace.tree.relative(workspace.tree.snapshot(version))
+            return f"git mv {workspace.tree.relative(path)} {new}"
+    return "move it elsewhere"
 
 
 def _since(entry: Entry) -> str:

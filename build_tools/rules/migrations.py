@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from collections import Counter
 from pathlib import Path
 
 from ..descriptors import ENGINE_COLLECTIONS, Types, changed_collections, collection_differences
@@ -22,6 +23,7 @@ def check(workspace: Workspace) -> None:
     _check_sequence(workspace, workspace.versions)
     for name, migration in workspace.migrations.items():
         _check_shape(workspace, name, migration)
+        _check_functions(workspace, workspace.tree.migration(name), migration)
         _check_imports(workspace, name, migration)
         _check_written(workspace, name, migration)
         _check_coverage(workspace, workspace.versions, name, migration)
@@ -42,7 +44,7 @@ def _check_sequence(workspace: Workspace, versions: Versions) -> None:
     for version in versions.steps:
         if step_name(version) not in there:
             path = workspace.tree.migration(step_name(version))
-            workspace.add("M601", path, f"{path.name} is not there", f"git checkout -- {workspace.tree.relative(path)}")
+            workspace.add("M601", path, f"{path.name} is not there", workspace.restore(path))
     used = {arm.target for arm in workspace.dispatch.arms if arm.guarded} if workspace.dispatch else set()
     for path in sorted(folder.glob("*.py")) if folder.is_dir() else []:
         name = MIGRATION_NAME.fullmatch(path.stem)
@@ -79,23 +81,39 @@ def _check_shape(workspace: Workspace, name: str, migration: Migration) -> None:
         )
     for action, line in migration.unknown_actions:
         workspace.add("M606", path, f"there is no action `{action}`", f"use one of: {', '.join(sorted(Form))}", line)
-    for called, line in migration.outside_calls:
-        workspace.add(
-            "M620",
-            path,
-            f"it calls {called}()",
-            "take everything from the rows; what a row needs, write as a literal",
-            line,
-        )
+    imported = {found.name for found in migration.imports if found.module == "catalog.actions"}
+    for form in sorted({action.form for action in migration.actions} - imported):
+        what = f"`{form}` is used, but not imported"
+        workspace.add("M606", path, what, f"from catalog.actions import {', '.join(_actions_used(migration))}")
+    for collection, times in _covered(migration).items():
+        if times > 1:
+            what = f"{times} actions say what happens to the rows of `{collection}`"
+            workspace.add("M605", path, what, "leave one of them; a function can do the work of both")
+
+
+def _check_functions(workspace: Workspace, path: Path, migration: Migration) -> None:
     for declared in migration.actions:
         if declared.function is not None and declared.function not in migration.functions:
-            workspace.add(
-                "M605",
-                path,
-                f"{declared.form} names {declared.function}, which is no function of this module",
-                f"define {declared.function} in {path.name}",
-                declared.line,
-            )
+            what = f"{declared.form} names {declared.function}, which is no function of this module"
+            workspace.add("M605", path, what, f"define {declared.function} in {path.name}", declared.line)
+    for used, line in migration.outside_uses:
+        fix = "take everything from the rows; what a row needs, write as a literal"
+        workspace.add("M620", path, f"it uses {used}()", fix, line)
+
+
+def _covered(migration: Migration) -> Counter[str]:
+    """How many actions cover each collection; rows that move elsewhere before it is retired are covered once."""
+    moved = {name for action in migration.actions if action.form is Form.PER_ROW for name in action.reads}
+    return Counter(
+        name
+        for action in migration.actions
+        for name in action.covers
+        if action.form is not Form.RETIRE or name not in moved
+    )
+
+
+def _actions_used(migration: Migration) -> list[str]:
+    return ["Action", *sorted({str(action.form) for action in migration.actions})]
 
 
 def _check_imports(workspace: Workspace, name: str, migration: Migration) -> None:
@@ -155,6 +173,8 @@ def _check_written(workspace: Workspace, name: str, migration: Migration) -> Non
             "M617", test, f"{workspace.tree.relative(test)} is not there", "write it: old rows in, new rows out"
         )
         return
+    if test in workspace.conflicted:
+        return
     try:
         module = parse_module(test.read_bytes())
     except SyntaxProblemError as problem:
@@ -184,8 +204,9 @@ def _add_undecided(workspace: Workspace, name: str, action: Action) -> None:
         what += f": {'; '.join(collection_differences(old, new, collection)) or 'its types did not change'}"
         if not _wire_reasons(old, new, collection):
             fix = (
-                f'if old rows may stay as they are (checked: they can), write wire_compatible("{collection}") '
-                f"and delete migrate_{collection} with its imports\nif old rows need new content, write {rewriting}"
+                f"if old rows may stay as they are (checked: they can), import and write "
+                f'wire_compatible("{collection}")\ninstead, and delete migrate_{collection} with its imports\n'
+                f"if old rows need new content, write {rewriting}"
             )
     workspace.add("M615", workspace.tree.migration(name), what, fix, action.line)
 
@@ -194,7 +215,15 @@ def _check_coverage(workspace: Workspace, versions: Versions, name: str, migrati
     path = workspace.tree.migration(name)
     old, new = _neighbours(workspace, name)
     old_is_lost = old is None and _new(name) - 1 in versions.snapshots
-    if new is None or old_is_lost or migration.problems or migration.unknown_actions or not migration.has_upgrade:
+    altered = bool({_new(name) - 1, _new(name)} & workspace.altered_snapshots)
+    if (
+        new is None
+        or old_is_lost
+        or altered
+        or migration.problems
+        or migration.unknown_actions
+        or not migration.has_upgrade
+    ):
         return
     before = set(old.collections) if old is not None else set(new.collections)
     after = set(new.collections)
@@ -202,7 +231,7 @@ def _check_coverage(workspace: Workspace, versions: Versions, name: str, migrati
     created |= {made for action in migration.actions if action.form is Form.FRAME for made in action.rewrites}
     retired = {gone for action in migration.actions if action.form is Form.RETIRE for gone in action.reads}
     for action in migration.actions:
-        _check_names(workspace, path, action, before, after)
+        _check_names(workspace, path, action, before, after | retired if action.form is Form.PER_ROW else after)
     for collection in sorted(before - after - retired):
         workspace.add(
             "M613",

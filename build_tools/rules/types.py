@@ -61,7 +61,7 @@ def _check_collections(workspace: Workspace, path: Path, types: Types) -> None:
                 "T109",
                 path,
                 f"the collection `{engine}` is not there",
-                f"restore its messages: git checkout -- {workspace.tree.relative(path)}",
+                f"restore its messages: {workspace.restore(path)}",
             )
     for collection in types.collections:
         _check_key(workspace, path, types, collection)
@@ -85,40 +85,39 @@ def _check_key(workspace: Workspace, path: Path, types: Types, collection: str) 
 def _check_numbers(workspace: Workspace) -> None:
     """A number that was given up, at any time, never comes back."""
     retired = workspace.hashes.retired_numbers if workspace.hashes else {}
-    ever: dict[str, dict[int, str]] = {owner: dict(numbers) for owner, numbers in retired.items()}
-    previous: dict[str, dict[int, tuple[str, str]]] = {}
+    ever: _Uses = {part: {number: (name, "") for number, name in named.items()} for part, named in retired.items()}
+    previous: _Uses = {}
     for path, types in _all_types(workspace):
-        for owner, numbers in types.numbers.items():
-            before = previous.get(owner)
+        for part, numbers in types.numbers.items():
             for number, (name, kind) in numbers.items():
-                used_by = ever.setdefault(owner, {}).get(number)
-                was = before.get(number) if before is not None else None
-                if used_by is not None and was is None and before is not None:
-                    _reused(
-                        workspace, path, f"{owner}.{name} = {number}", f"`{used_by}`, since deleted, had that number"
-                    )
-                elif used_by is not None and before is None and used_by != name:
-                    _reused(
-                        workspace,
-                        path,
-                        f"{owner}.{name} = {number}",
-                        f"`{used_by}` of an earlier {owner} had that number",
-                    )
-                elif was is not None and was[0] != name and was[1] != kind:
-                    _reused(
-                        workspace,
-                        path,
-                        f"{owner}.{name} = {number}",
-                        f"it was `{was[0]}` ({was[1]}) one version before",
-                    )
-                ever[owner][number] = name
+                before = _other_use(part, number, (name, kind), ever, previous)
+                if before is not None:
+                    what = f"{part}.{name} = {number}: {before}"
+                    fix = "give the new one a number that was never used, and reserve the old one"
+                    workspace.add("T110", path, what, fix)
+                ever.setdefault(part, {})[number] = (name, kind)
         previous = types.numbers
 
 
-def _reused(workspace: Workspace, path: Path, what: str, before: str) -> None:
-    workspace.add(
-        "T110", path, f"{what}: {before}", "give the new one a number that was never used, and reserve the old one"
-    )
+_Uses = dict[str, dict[int, tuple[str, str]]]
+"""Per message or enum, what each number stands for: a name and a kind, the kind empty where it is not remembered."""
+
+
+def _other_use(part: str, number: int, use: tuple[str, str], ever: _Uses, previous: _Uses) -> str | None:
+    """How a number was used before, if it now means something else."""
+    name, kind = use
+    earlier = ever.get(part, {}).get(number)
+    if earlier is None:
+        return None
+    if part not in previous:
+        same = earlier[0] == name and earlier[1] in {"", kind}
+        return None if same else f"`{earlier[0]}` of an earlier {part} had that number"
+    was = previous[part].get(number)
+    if was is None:
+        return f"`{earlier[0]}`, since deleted, had that number"
+    if was[0] != name and was[1] != kind:
+        return f"it was `{was[0]}` ({was[1]}) one version before"
+    return None
 
 
 def _check_engine(workspace: Workspace) -> None:

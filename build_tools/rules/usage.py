@@ -14,7 +14,7 @@ _LEGACY = "legacy_json_objects"
 
 def check(workspace: Workspace) -> None:
     for path, module in workspace.modules.items():
-        if path.stem == _LEGACY:
+        if path == workspace.tree.migrations / f"{_LEGACY}.py":
             continue
         for name, line in sorted(_frozen_names(module), key=lambda found: found[1]):
             _add(workspace, path, name, line)

@@ -23,13 +23,17 @@ def main() -> None:
 @click.option("--renumber", is_flag=True, help="Move this branch's version behind the base branch's.")
 @click.option("--same-types", is_flag=True, help="Make a version that changes rows only.")
 @click.option("--base", metavar="REF", help="With --renumber: the branch that took the number.")
-def create(why: str | None, *, amend: bool, renumber: bool, same_types: bool, base: str | None) -> None:
+@click.option("--root", metavar="DIR", help="The project's folder; by default found from here upwards.")
+def create(
+    why: str | None, *, amend: bool, renumber: bool, same_types: bool, base: str | None, root: str | None
+) -> None:
     """Make a new version from the edited proto/objects.proto.
 
     Freezes the types and writes the migration, its test, its arm and its hashes; WHY becomes the migration's first
     line. Then tells what is left to fill in.
     """
-    words = ["snapshot"]
+    words = ["--root", root] if root is not None else []
+    words += ["snapshot"]
     words += [why] if why is not None else []
     words += ["--amend"] * amend + ["--renumber"] * renumber + ["--same-types"] * same_types
     words += ["--base", base] if base is not None else []

@@ -7,16 +7,19 @@ has a test. So a new version of the real project changes no test here. Copies ne
 from __future__ import annotations
 
 import hashlib
+import io
 import os
 import re
 import shutil
 import subprocess
 import sys
+from contextlib import redirect_stderr, redirect_stdout
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from build_tools.check import check
+from build_tools.command_line import main
 from build_tools.edits import version_text
 from build_tools.hashes import Entry, Hashes, dump, parse, source_hash
 from build_tools.release import release
@@ -43,6 +46,10 @@ NEXT_TEST = f"tests/migrations/test_v{NEWEST}_to_v{NEWEST + 1}.py"
 SNAPSHOT = 'python -m build_tools snapshot "why"'
 AMEND = "python -m build_tools snapshot --amend"
 RENUMBER = "python -m build_tools snapshot --renumber"
+MERGE_ADVICE = (
+    "merge proto/objects.proto and CHANGELOG.md by hand; of every other conflicted file under proto/, the package and\n"
+    f"tests/migrations keep your own side (in a rebase: git checkout --theirs FILE); then {RENUMBER}"
+)
 
 ROLE_FIELD = "optional uint32 oid = 8;"
 """The last field of RoleValue: tests add theirs after it."""
@@ -126,7 +133,7 @@ class Copy:
     def expect(self, *codes: str, base: str | None = None) -> tuple[Finding, ...]:
         """The findings, which have exactly these codes."""
         findings = self.check(base=base).findings
-        assert [finding.code for finding in findings] == sorted(codes), "\n".join(map(str, findings[:20]))
+        assert sorted(finding.code for finding in findings) == sorted(codes), "\n".join(map(str, findings[:20]))
         return findings
 
     def only(self, code: str, path: str, *, base: str | None = None) -> Finding:
@@ -159,12 +166,22 @@ class Copy:
         source = self.path(f"catalog/migrations/{name}.py").read_bytes()
         self.record_migration(name, replace(before, hash=source_hash(source)))
 
-    def run(self, *words: str, cwd: Path = REPOSITORY, **environment: str) -> subprocess.CompletedProcess[str]:
-        """The gate's own command line, in a process of its own, as a person runs it."""
+    def call(self, *words: str) -> subprocess.CompletedProcess[str]:
+        """The gate's command line in this process, which is quicker; what it raises, a person would see."""
+        out, err = io.StringIO(), io.StringIO()
+        with redirect_stdout(out), redirect_stderr(err):
+            try:
+                status = main(["--root", str(self.root), *words])
+            except SystemExit as ended:
+                status = int(ended.code or 0)
+        return subprocess.CompletedProcess(words, status, out.getvalue(), err.getvalue())
+
+    def run(self, *words: str, **environment: str) -> subprocess.CompletedProcess[str]:
+        """The gate's command line in a process of its own, as a person runs it."""
         return subprocess.run(
             [sys.executable, "-m", "build_tools", "--root", str(self.root), *words],
-            cwd=cwd,
-            env={**os.environ, "PYTHONPATH": str(REPOSITORY), "PYTHONDONTWRITEBYTECODE": "1", **environment},
+            cwd=REPOSITORY,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "1", **environment},
             capture_output=True,
             text=True,
             check=False,
@@ -235,7 +252,7 @@ def make_template(target: Path) -> None:
     """The project at v22 with nothing released, every migration written and tested."""
     copy_repository(target)
     copy = Copy(target)
-    _cut(copy)
+    cut_back(copy)
     copy.write("pyproject.toml", re.sub(r"(?s)unwritten = \[.*?\]", "unwritten = []", copy.read("pyproject.toml")))
     for path in sorted(copy.tree.migrations.glob("v*_to_v*.py")):
         path.write_text(
@@ -248,7 +265,7 @@ def make_template(target: Path) -> None:
     shutil.rmtree(copy.tree.generated)
 
 
-def _cut(copy: Copy) -> None:
+def cut_back(copy: Copy) -> None:
     """Forget every version after v22, and every release."""
     versions = read_versions(copy.path(VERSION).read_bytes())
     lines = copy.read(UPGRADE).splitlines(keepends=True)

@@ -134,6 +134,38 @@ def test_an_action_that_does_not_exist_is_refused(tree: Copy) -> None:
     )
 
 
+def test_an_action_that_is_not_imported_is_refused(tree: Copy) -> None:
+    """By its plain name it would be no action at all when the step runs."""
+    tree.write(NEWEST_STEP, migration(WIRE).replace("import Action, wire_compatible", "import Action"))
+    tree.rerecord(NAME)
+    finding = tree.only("M606", NEWEST_STEP)
+    assert finding.what == "`wire_compatible` is used, but not imported"
+    assert finding.fix == "from catalog.actions import Action, wire_compatible"
+
+
+@pytest.mark.parametrize(
+    "more",
+    [
+        'wire_compatible("role")',
+        'per_row("role", change)',
+        'columnar("role", change)',
+        'frame(change, reads=("comment",), writes=("role",))',
+    ],
+)
+def test_two_actions_over_the_same_rows_are_refused(tree: Copy, more: str) -> None:
+    """Which of them would come first is nobody's guess."""
+    tree.rewrite_step(f"{WIRE}\n{more}", function("change"))
+    finding = tree.only("M605", NEWEST_STEP)
+    assert finding.what == "2 actions say what happens to the rows of `role`"
+    assert finding.fix == "leave one of them; a function can do the work of both"
+
+
+def test_some_rows_of_a_covered_collection_may_be_inserted_and_deleted(tree: Copy) -> None:
+    """Those actions say nothing about the others."""
+    tree.rewrite_step(f'{WIRE}\ndelete("role", change)\ninsert("role", change)', function("change"))
+    tree.assert_clean()
+
+
 @pytest.mark.parametrize(
     ("action", "what"),
     [
@@ -165,7 +197,8 @@ def test_a_changed_collection_that_no_action_covers_is_refused(tree: Copy) -> No
     finding = tree.only("M611", NEXT_STEP)
     assert finding.what == "`role` changed: RoleValue.colour (9) added"
     assert finding.fix == (
-        'add wire_compatible("role") (checked: it holds), or rewrite the rows: columnar("role", …) or per_row("role", …)'
+        'add wire_compatible("role") (checked: it holds), '
+        'or rewrite the rows: columnar("role", …) or per_row("role", …)'
     )
 
 
@@ -240,8 +273,8 @@ def test_a_wire_compatible_claim_that_does_not_hold_is_refused(
     """Rows left as they are would lose or change content when read as the new type."""
     tree.edit(OBJECTS, old, new)
     tree.next_version(f'wire_compatible("{collection}")')
-    finding = [finding for finding in tree.check().findings if finding.code == "M612"][0]
-    assert {finding.code for finding in tree.check().findings} == {"M612"}
+    finding, *others = tree.check().findings
+    assert {finding.code, *(other.code for other in others)} == {"M612"}
     assert finding.path == NEXT_STEP
     assert finding.what.startswith(f"`{collection}`: ")
     assert what in finding.what
@@ -283,6 +316,21 @@ def test_rows_that_move_to_a_new_collection_pass(tree: Copy) -> None:
     actions = 'frame(move, reads=("unfinalized_shard",), writes=("shelf",))\nretire("unfinalized_shard")'
     tree.next_version(actions, "\n\ndef move(frames):\n    return frames\n")
     tree.assert_clean()
+
+
+def test_rows_of_a_retired_collection_may_move_one_by_one(tree: Copy) -> None:
+    """Each old row becomes rows of the new collection, and the old one ends."""
+    text = tree.read(OBJECTS)
+    start, end = text.index("message UnfinalizedShardKey"), text.index("// audit_log:")
+    tree.write(OBJECTS, text[:start] + text[end:] + SHELF)
+    moved = 'create("shelf")\nper_row("unfinalized_shard", move, into=("shelf",))'
+    tree.next_version(f'{moved}\nretire("unfinalized_shard")', function("move"))
+    tree.assert_clean()
+    tree.write(NEXT_STEP, migration(moved, function("move")))
+    tree.rerecord("v22_to_v23")
+    unknown, vanished = tree.expect("M607", "M613")
+    assert unknown.what == "per_row names `unfinalized_shard`, which the new version does not have"
+    assert vanished.fix == 'add retire("unfinalized_shard")'
 
 
 def test_an_undecided_action_is_refused(tree: Copy) -> None:

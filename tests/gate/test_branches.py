@@ -11,13 +11,16 @@ import pytest
 from build_tools.snapshot import create, renumber
 from build_tools.tree import GateError
 from tests.gate.project_copy import (
+    AMEND,
     HASHES,
+    MERGE_ADVICE,
     NEXT_SNAPSHOT,
     NEXT_STEP,
     NEXT_TEST,
     OBJECTS,
     RENUMBER,
     ROLE_FIELD,
+    SNAPSHOT,
     UPGRADE,
     VERSION,
     WRITTEN_TEST,
@@ -95,10 +98,39 @@ def test_two_branches_that_made_the_same_version_are_told_so_before_they_meet(ou
     """The branch that comes second moves; the finding names the branch that took the number, and what to do."""
     finding = ours.only("V403", NEXT_STEP)
     assert finding.what == "v23 is already made, differently, on main"
-    assert finding.fix == (
-        "rebase; merge proto/objects.proto, and keep your own side of every other conflicted file\n"
-        f"(git checkout --theirs); then {RENUMBER}"
-    )
+    assert finding.fix == f"git rebase main, unless you are in the middle of it\n{MERGE_ADVICE}"
+
+
+def test_the_branch_that_took_the_number_is_named_as_git_knows_it(ours: Copy, tmp_path: Path) -> None:
+    """In a clone the base is what origin/HEAD stands for."""
+    ours.git("checkout", "--quiet", "main")
+    ours.git("clone", "--quiet", str(ours.root), str(tmp_path / "clone"))
+    clone = Copy(tmp_path / "clone")
+    clone.git("checkout", "--quiet", "ours")
+    finding = clone.only("V403", NEXT_STEP)
+    assert finding.what == "v23 is already made, differently, on origin/main"
+    assert finding.fix.startswith("git rebase origin/main, unless you are in the middle of it\n")
+
+
+def test_what_a_merge_under_way_looks_like_is_not_reported_apart(ours: Copy) -> None:
+    """Types that are merged already differ from the snapshot and seem to use a number again; renumbering ends that."""
+    ours.edit(OBJECTS, "string colour = 9;", "uint32 shade = 9;")
+    ours.only("V403", NEXT_STEP)
+    ours.only("V403", NEXT_STEP, base="main")
+    ours.git("branch", "--move", "main", "trunk")
+    ours.expect("S201", "T110")
+    ours.write("catalog/roles.py", "<<<<<<< HEAD\n=======\n>>>>>>> ours\n")
+    assert ours.only("V404", "catalog/roles.py").fix == MERGE_ADVICE
+
+
+def test_a_version_that_the_base_has_is_not_offered_to_be_amended(ours: Copy) -> None:
+    """Others have it already, so a change of the types is a new version."""
+    ours.git("checkout", "--quiet", "-b", "later", "main")
+    ours.git("commit", "--quiet", "--allow-empty", "--message", "nothing")
+    ours.edit(OBJECTS, ROLE_FIELD, f"{ROLE_FIELD}\n  string colour = 9;")
+    assert ours.only("S201", OBJECTS).fix == SNAPSHOT
+    ours.git("branch", "--move", "main", "trunk")
+    assert ours.only("S201", OBJECTS).fix == f"{SNAPSHOT}\nor, as v23 is not released: {AMEND}"
 
 
 def test_the_other_branch_can_be_named(ours: Copy) -> None:
@@ -208,6 +240,7 @@ def test_two_versions_on_one_branch_are_moved_by_hand(ours: Copy) -> None:
         (OBJECTS, 1),
         (NEXT_SNAPSHOT, 1),
         (NEXT_STEP, 1),
+        (NEXT_TEST, 1),
         ("catalog/roles.py", 1),
     ],
 )
@@ -221,10 +254,7 @@ def test_conflict_markers_are_told_apart_from_other_damage(tree: Copy, path: str
     tree.write(path, "".join(lines))
     finding = tree.only("V404", path)
     assert finding.line == line
-    assert finding.fix == (
-        "merge proto/objects.proto by hand, keep your own side of every other conflicted file "
-        f"(in a rebase: git checkout --theirs), then {RENUMBER}"
-    )
+    assert finding.fix == MERGE_ADVICE
 
 
 def test_a_branch_that_made_nothing_is_clean_while_its_base_goes_on(ours: Copy) -> None:
@@ -251,9 +281,9 @@ def test_what_two_branches_released_differently_is_refused(ours: Copy) -> None:
     ours.release("0.2.0")
     ours.git("checkout", "--quiet", "ours")
     ours.record_snapshot(23, replace(ours.hashes.snapshots[23], released="0.2.0"))
-    findings = ours.expect("H303", "V403")
-    assert findings[0].path == HASHES
-    assert findings[0].what.startswith("objects_v23, released in 0.2.0, was sha256:")
+    _, finding = ours.expect("V403", "H303")
+    assert finding.path == HASHES
+    assert finding.what.startswith("objects_v23, released in 0.2.0, was sha256:")
 
 
 def test_a_branch_of_several_commits_is_moved_too(ours: Copy) -> None:

@@ -18,9 +18,12 @@ from tests.gate.project_copy import (
     SNAPSHOT,
     Copy,
     snapshot,
+    step,
 )
 
 OTHER_HASH = "sha256:" + "0" * 64
+EDITED_HASH = "if the hash was edited: git checkout HEAD -- proto/hashes.json"
+V18_ROLE_FIELD = "repeated RoleId member_of = 7;"
 V18_FIELD = "repeated AclItem privileges = 9;"
 """A field of ItemValue, which the steps to v18 and from v18 both rewrite."""
 
@@ -51,7 +54,7 @@ def test_a_changed_snapshot_is_refused(tree: Copy) -> None:
     change_v18(tree)
     finding = tree.only("S202", snapshot(18))
     assert finding.what == "objects_v18.proto is not what was recorded"
-    assert finding.fix == f"git checkout -- {snapshot(18)}\nor, if the change is meant: {AMEND}"
+    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}\nor, if the change is meant: {AMEND}\n{EDITED_HASH}"
 
 
 def test_a_change_of_the_newest_snapshot_is_made_in_the_current_types(tree: Copy) -> None:
@@ -60,7 +63,8 @@ def test_a_change_of_the_newest_snapshot_is_made_in_the_current_types(tree: Copy
     current, changed = tree.expect("S201", "S202")
     assert (current.path, changed.path) == (OBJECTS, NEWEST_SNAPSHOT)
     assert changed.fix == (
-        f"git checkout -- {NEWEST_SNAPSHOT}\nor, if the change is meant: make it in proto/objects.proto, then {AMEND}"
+        f"git checkout HEAD -- {NEWEST_SNAPSHOT}\n"
+        f"or, if the change is meant: make it in proto/objects.proto, then {AMEND}\n{EDITED_HASH}"
     )
 
 
@@ -69,14 +73,40 @@ def test_a_changed_snapshot_of_a_release_is_refused(released: Copy) -> None:
     change_v18(released)
     finding = released.only("S202", snapshot(18))
     assert finding.what == "objects_v18.proto is not what was recorded when 0.1.0 was released"
-    assert finding.fix == f"git checkout v0.1.0 -- {snapshot(18)}\nand make the change in a new version: {SNAPSHOT}"
+    assert finding.fix == (
+        f"git checkout v0.1.0 -- {snapshot(18)}\nand make the change in a new version: {SNAPSHOT}\n{EDITED_HASH}"
+    )
+
+
+def test_what_was_damaged_in_a_commit_is_restored_from_an_earlier_one(tree: Copy) -> None:
+    """HEAD would bring back the damage itself, so the newest commit where the file was right is named."""
+    tree.init()
+    good = tree.git("rev-parse", "HEAD")[:10]
+    change_v18(tree)
+    tree.remove(step(16))
+    tree.commit("damage")
+    tree.remove(snapshot(17))
+    tree.commit("more damage")
+    changed, missing, no_step = tree.expect("S202", "S203", "M601")
+    assert changed.fix.splitlines()[0] == f"git checkout {good} -- {snapshot(18)}"
+    assert missing.fix == f"git checkout {good} -- {snapshot(17)}"
+    assert no_step.fix == f"git checkout {good} -- {step(16)}"
+
+
+def test_steps_next_to_a_changed_snapshot_are_not_blamed(tree: Copy) -> None:
+    """Whether they cover what changed is asked once the snapshot is what was recorded."""
+    tree.edit(snapshot(18), V18_ROLE_FIELD, f"{V18_ROLE_FIELD}\n  string colour = 20;")
+    tree.only("S202", snapshot(18))
+    record_v18(tree)
+    blamed = {(finding.code, finding.path) for finding in tree.check().findings}
+    assert {("M611", step(17)), ("M611", step(18))} <= blamed
 
 
 def test_a_missing_snapshot_is_refused(tree: Copy) -> None:
     """Each supported version has its snapshot; git has the one that is gone."""
     tree.remove(snapshot(18))
     finding = tree.only("S203", snapshot(18))
-    assert finding.fix == f"git checkout -- {snapshot(18)}"
+    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}"
 
 
 @pytest.mark.parametrize("version", [14, 23, 30])
@@ -96,7 +126,15 @@ def test_a_renamed_snapshot_is_missing_and_does_not_belong(tree: Copy, name: str
     missing, misplaced = tree.expect("S203", "S204")
     assert missing.path == snapshot(18)
     assert misplaced.path == f"proto/old/{name}"
-    assert f"git mv proto/old/{name}" in misplaced.fix
+    assert misplaced.fix == f"git mv proto/old/{name} {snapshot(18)}"
+
+
+@pytest.mark.parametrize("name", ["notes.txt", "objects_v18.proto.orig", "more/objects_v18.proto"])
+def test_a_stray_file_that_is_no_missing_snapshot_is_moved_elsewhere(tree: Copy, name: str) -> None:
+    """Neither notes, nor a copy of a snapshot that is there, nor a folder."""
+    tree.write(f"proto/old/{name}", tree.read(snapshot(18)) if "v18" in name else "Notes.")
+    finding = tree.only("S204", f"proto/old/{name.partition('/')[0]}")
+    assert finding.fix == "move it elsewhere"
 
 
 def test_a_snapshot_renamed_to_another_version_is_missing_there(tree: Copy) -> None:
@@ -131,7 +169,7 @@ def test_an_edited_hash_of_a_snapshot_is_refused(tree: Copy) -> None:
     """The file does not fit its hash, whichever of them was edited."""
     tree.record_snapshot(18, replace(tree.hashes.snapshots[18], hash=OTHER_HASH))
     finding = tree.only("S202", snapshot(18))
-    assert AMEND in finding.fix
+    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}\nor, if the change is meant: {AMEND}\n{EDITED_HASH}"
 
 
 def test_a_removed_hash_of_a_snapshot_is_refused(tree: Copy) -> None:
@@ -139,7 +177,7 @@ def test_a_removed_hash_of_a_snapshot_is_refused(tree: Copy) -> None:
     tree.write(HASHES, re.sub(r'(?s)"18": \{.*?\},\n', "", tree.read(HASHES)))
     finding = tree.only("H301", HASHES)
     assert finding.what == "v18 has a snapshot but no recorded hash"
-    assert finding.fix == f"git checkout -- proto/hashes.json, or {AMEND}"
+    assert finding.fix == f"git checkout HEAD -- proto/hashes.json, or {AMEND}"
 
 
 def test_a_removed_hash_of_a_migration_is_refused(tree: Copy) -> None:
@@ -147,7 +185,7 @@ def test_a_removed_hash_of_a_migration_is_refused(tree: Copy) -> None:
     tree.write(HASHES, re.sub(r'(?s)"v17_to_v18": \{.*?\},\n', "", tree.read(HASHES)))
     finding = tree.only("H301", HASHES)
     assert finding.what == "v17_to_v18 has no recorded hash"
-    assert finding.fix == f"git checkout -- proto/hashes.json, or {AMEND}"
+    assert finding.fix == f"git checkout HEAD -- proto/hashes.json, or {AMEND}"
 
 
 def test_hashes_of_versions_that_do_not_exist_are_refused(tree: Copy) -> None:
@@ -240,5 +278,5 @@ def test_a_released_entry_whose_snapshot_is_removed_with_it_is_refused(released:
     """Removing file and entry together is still seen."""
     released.write(HASHES, re.sub(r'(?s)"18": \{.*?\},\n', "", released.read(HASHES)))
     released.remove(snapshot(18))
-    missing, gone = released.expect("S203", "H304")[::-1]
+    missing, gone = released.expect("S203", "H304")
     assert (missing.path, gone.path) == (snapshot(18), HASHES)

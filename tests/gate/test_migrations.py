@@ -34,7 +34,7 @@ def test_a_missing_migration_is_refused(tree: Copy) -> None:
     """Stores of the earlier version could not be upgraded."""
     tree.remove(step(17))
     finding = tree.only("M601", step(17))
-    assert finding.fix == f"git checkout -- {step(17)}"
+    assert finding.fix == f"git checkout HEAD -- {step(17)}"
 
 
 @pytest.mark.parametrize("name", ["v17_v18.py", "from_17.py", "V17_to_V18.py", "roles.py"])
@@ -204,8 +204,32 @@ def test_a_migration_that_reaches_outside_is_refused(tree: Copy, call: str, name
     """Its output depends on the rows alone, so that it can be run again."""
     add(tree, f"def change(key, value):\n    return {call}")
     finding = tree.only("M620", NEWEST_STEP)
-    assert finding.what == f"it calls {name}()"
+    assert finding.what == f"it uses {name}()"
     assert finding.fix == "take everything from the rows; what a row needs, write as a literal"
+
+
+@pytest.mark.parametrize("text", ["sorted(value, key=hash)", "map(print, value)", "[open][0](value)"])
+def test_a_builtin_that_reaches_outside_is_refused_by_its_name(tree: Copy, text: str) -> None:
+    """Whoever is handed it calls it."""
+    add(tree, f"def change(key, value):\n    return {text}")
+    finding = tree.only("M620", NEWEST_STEP)
+    assert finding.what in {"it uses hash()", "it uses print()", "it uses open()"}
+    assert tree.read(NEWEST_STEP).splitlines()[finding.line - 1] == f"    return {text}"
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "def change(id, value):\n    return id, value",
+        "def change(key, value):\n    id = key.id\n    return id, value",
+        "def change(key, value):\n    return [id for id in value]",
+        "def id(row):\n    return row\n\n\ndef change(key, value):\n    return id(key), value",
+    ],
+)
+def test_a_name_with_a_meaning_of_its_own_is_no_builtin(tree: Copy, text: str) -> None:
+    """Rows have ids."""
+    add(tree, text)
+    tree.assert_clean()
 
 
 def test_a_stub_that_is_not_written_is_refused(tree: Copy) -> None:
@@ -276,7 +300,7 @@ def test_a_released_variant_that_is_deleted_is_refused(tree: Copy) -> None:
     tree.record_migration("v21_to_v22_early", tree.hashes.migrations[NAME])
     finding = tree.only("H302", "proto/hashes.json")
     assert finding.what == "a hash of v21_to_v22_early is recorded, but there is no such migration"
-    assert "git checkout -- catalog/migrations/v21_to_v22_early.py" in finding.fix
+    assert "git checkout HEAD -- catalog/migrations/v21_to_v22_early.py" in finding.fix
 
 
 def test_a_guarded_variant_is_held_to_the_same_rules(tree: Copy) -> None:

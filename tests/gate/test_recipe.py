@@ -52,7 +52,7 @@ def test_create_writes_everything_that_a_version_is(coloured: Copy) -> None:
     added, changed = after.keys() - before.keys(), {path for path in before if after[path] != before[path]}
     assert added == {NEXT_SNAPSHOT, NEXT_STEP, NEXT_TEST}
     assert changed == {VERSION, UPGRADE, HASHES}
-    assert set(made.files) == added | changed
+    assert set(made.written) == added | changed
     assert made.version == 23
     assert made.summary == "made v23: roles have a colour"
     assert coloured.read(NEXT_SNAPSHOT) == coloured.read(OBJECTS)
@@ -80,8 +80,9 @@ def test_the_gate_says_exactly_what_is_left_and_doing_it_is_enough(coloured: Cop
     assert (undecided.path, stub.path, test.path) == (NEXT_STEP, NEXT_STEP, NEXT_TEST)
     assert undecided.what == "`role` is undecided: RoleValue.colour (9) added"
     assert undecided.fix == (
-        'if old rows may stay as they are (checked: they can), write wire_compatible("role") and delete migrate_role '
-        'with its imports\nif old rows need new content, write per_row("role", migrate_role) and write migrate_role, '
+        'if old rows may stay as they are (checked: they can), import and write wire_compatible("role")\n'
+        "instead, and delete migrate_role with its imports\n"
+        'if old rows need new content, write per_row("role", migrate_role) and write migrate_role, '
         "or columnar for speed"
     )
     assert stub.fix == "write migrate_role, or delete it if no action names it"
@@ -125,7 +126,7 @@ def test_the_command_that_amends_says_when_nothing_is_left(tree: Copy) -> None:
     tree.append(NEWEST_STEP, "\n# A thought.\n")
     run = tree.run("snapshot", "--amend")
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith("recorded v22 and every other unreleased entry as it is now\n")
+    assert run.stdout.startswith(f"recorded as they are now: v21_to_v22\n  {NEWEST_SNAPSHOT}\n  {HASHES}\n")
     assert run.stdout.endswith("gate: clean\n")
 
 
@@ -207,10 +208,49 @@ def test_amend_makes_an_unreleased_version_again(coloured: Copy) -> None:
     identity = coloured.hashes.migrations["v22_to_v23"].id
     coloured.edit(OBJECTS, "string colour = 9;", "string colour = 9;\n  string shade = 10;")
     assert f"\nor, as v23 is not released: {AMEND}" in coloured.only("S201", OBJECTS).fix
-    coloured.amend()
+    made = amend(coloured.tree)
+    assert made.summary == "recorded as they are now: v23"
     coloured.assert_clean()
     assert coloured.read(NEXT_SNAPSHOT) == coloured.read(OBJECTS)
     assert coloured.hashes.migrations["v22_to_v23"].id == identity
+
+
+def test_amend_says_what_it_recorded(coloured: Copy) -> None:
+    """Each entry that changed, or that none did."""
+    coloured.next_version('wire_compatible("role")')
+    assert amend(coloured.tree).summary == "everything is recorded as it is"
+    coloured.edit(OBJECTS, "string colour = 9;", "string colour = 9;\n  string shade = 10;")
+    coloured.append(NEXT_STEP, "\n# A thought.\n")
+    made = amend(coloured.tree)
+    assert made.summary == "recorded as they are now: v23, v22_to_v23"
+    assert (made.written, made.removed) == ((NEXT_SNAPSHOT, HASHES), ())
+
+
+@pytest.mark.parametrize("amending", [False, True])
+def test_wrong_types_are_never_frozen(tree: Copy, *, amending: bool) -> None:
+    """What is wrong with them is said before anything is made of them, and mended in objects.proto."""
+    tree.edit(OBJECTS, "uint64 permissions = 6;", "string colour = 6;")
+    before = tree.digest()
+    with pytest.raises(GateError) as refused:
+        amend(tree.tree) if amending else create(tree.tree, WHY)
+    assert refused.value.what == (
+        "T110 a field number is used again: RoleValue.colour = 6: it was `permissions` (uint64) one version before"
+    )
+    assert refused.value.why == "rows and backups that still hold the old field would be read as the new one"
+    assert refused.value.fix == (
+        "in proto/objects.proto: give the new one a number that was never used, and reserve the old one"
+    )
+    assert tree.digest() == before
+
+
+def test_a_number_of_an_unreleased_version_may_be_amended(coloured: Copy) -> None:
+    """What takes the place of a version is compared with the one before it, not with what it replaces."""
+    coloured.next_version('wire_compatible("role")')
+    coloured.edit(OBJECTS, "string colour = 9;", "uint32 shade = 9;")
+    with pytest.raises(GateError, match=r"T110 a field number is used again: RoleValue\.shade = 9: it was `colour`"):
+        create(coloured.tree, WHY)
+    coloured.amend()
+    coloured.assert_clean()
 
 
 def test_amend_of_a_released_version_is_refused(released: Copy) -> None:
@@ -242,8 +282,8 @@ def spoil(tree: Copy, path: str, content: bytes | None) -> None:
 @pytest.mark.parametrize(
     ("path", "content", "what"),
     [
-        (OBJECTS, b"message {", r"proto/objects\.proto:1: "),
-        (OBJECTS, None, r"proto/objects\.proto cannot be read"),
+        (OBJECTS, b"message {", r"(?s)T101 a proto does not compile: .*next: in proto/objects\.proto:1: correct "),
+        (OBJECTS, None, r"T100 the types are missing: proto/objects\.proto is not there"),
         (NEWEST_SNAPSHOT, b'syntax = "proto3";', r"objects_v22\.proto is not what was recorded"),
         (NEWEST_SNAPSHOT, None, r"objects_v22\.proto cannot be read"),
         (snapshot(17), b"message {", r"proto/old/objects_v17\.proto:1: "),

@@ -37,7 +37,7 @@ def colour(tree: Copy) -> None:
 def test_a_release_freezes_every_snapshot_and_migration(tree: Copy) -> None:
     """It marks each entry, sets the build's version, and says what to commit and tag."""
     made = release(tree.tree, "0.1.0")
-    assert set(made.files) == {HASHES, VERSION}
+    assert set(made.written) == {HASHES, VERSION}
     assert made.summary == "froze everything up to v22 as 0.1.0; commit, then: git tag v0.1.0"
     assert {entry.released for entry in tree.hashes.snapshots.values()} == {"0.1.0"}
     assert {entry.released for entry in tree.hashes.migrations.values()} == {"0.1.0"}
@@ -57,7 +57,9 @@ def test_a_second_release_freezes_only_what_is_new(released: Copy) -> None:
     assert (report.findings, report.notes) == ((), ())
 
 
-@pytest.mark.parametrize("number", ["", "1", "1.0", "v1.0.0", "1.0.0.dev1", "1.0.0 ", "1.-1.0", "١.٠.٠"])
+@pytest.mark.parametrize(
+    "number", ["", "1", "1.0", "v1.0.0", "1.0.0.dev1", "1.0.0 ", "1.-1.0", "\N{ARABIC-INDIC DIGIT ONE}.0.0"]
+)
 def test_a_release_is_three_numbers(tree: Copy, number: str) -> None:
     """Anything else is refused, and nothing changes."""
     before = tree.digest()
@@ -114,7 +116,7 @@ def test_a_cosmetic_edit_of_a_released_migration_is_accepted(released: Copy, old
     released.edit(NEWEST_STEP, old, new)
     released.only("M609", NEWEST_STEP)
     made = restyle(released.tree, "v21_to_v22")
-    assert made.files == (HASHES,)
+    assert made.written == (HASHES,)
     assert made.summary == "v21_to_v22 does what it did; its new looks are recorded"
     released.assert_clean()
     released.commit("say it better")
@@ -194,8 +196,11 @@ def test_retiring_ends_old_versions_and_the_gate_is_clean(released: Copy) -> Non
         "catalog/migrations/legacy_json_objects.py",
     }
     assert before.keys() - released.digest().keys() == gone
-    assert set(made.files) == gone | {VERSION, UPGRADE, HASHES}
-    assert made.summary == "v17 is now the oldest version; 9 files removed"
+    assert set(made.written) == {VERSION, UPGRADE, HASHES}
+    assert set(made.removed) == gone
+    assert made.summary == (
+        "v17 is now the oldest version; what else used those before it, such as tests, is yours to remove"
+    )
     assert (released.hashes.snapshots, released.hashes.migrations) == (entries.snapshots, entries.migrations)
     assert "\nMIN_STASH_VERSION: Final = 17\n" in released.read(VERSION)
     assert "\nStashVersion = Literal[17, 18, 19, 20, 21, 22]\n" in released.read(VERSION)
@@ -218,8 +223,68 @@ def test_only_a_supported_version_can_become_the_oldest(tree: Copy, minimum: int
     before = tree.digest()
     with pytest.raises(GateError, match=f"v{minimum} cannot become the oldest version") as refused:
         retire(tree.tree, minimum)
-    assert refused.value.fix == "choose a version in v15..v22"
+    assert refused.value.fix == "choose one of v15..v22"
     assert tree.digest() == before
+
+
+def test_where_one_version_is_left_nothing_can_be_retired(tree: Copy) -> None:
+    """There is no choice to offer."""
+    retire(tree.tree, 22)
+    with pytest.raises(GateError, match="v22 cannot become the oldest version") as refused:
+        retire(tree.tree, 22)
+    assert refused.value.why == "supported are v22..v22"
+    assert refused.value.fix == "there is nothing left to retire"
+
+
+@pytest.mark.parametrize(
+    ("before", "after"),
+    [
+        ('["v14_to_v15", "v21_to_v22"]', '[ "v21_to_v22"]'),
+        ('[\n    "v14_to_v15",\n    "v15_to_v16",\n]', "[\n]"),
+        ('["v21_to_v22"]', '["v21_to_v22"]'),
+    ],
+)
+def test_a_retired_migration_is_no_longer_listed_as_unwritten(tree: Copy, before: str, after: str) -> None:
+    """Whatever else is listed stays, and the file is written only if it changes."""
+    for version in (14, 15, 21):
+        if f"v{version}_to" in before:
+            tree.append(step(version), "\n\ndef later():\n    raise NotImplementedError\n")
+            tree.rerecord(f"v{version}_to_v{version + 1}")
+    tree.edit("pyproject.toml", "unwritten = []", f"unwritten = {before}")
+    tree.assert_clean()
+    made = retire(tree.tree, 17)
+    assert f"unwritten = {after}" in tree.read("pyproject.toml")
+    assert ("pyproject.toml" in made.written) == (before != after)
+    tree.assert_clean()
+
+
+def test_a_release_marks_supported_versions_only(tree: Copy) -> None:
+    """What was retired before its first release was never in one."""
+    retire(tree.tree, 17)
+    release(tree.tree, "0.1.0")
+    marks = {version: entry.released for version, entry in tree.hashes.snapshots.items()}
+    assert marks == {version: "0.1.0" if version >= 17 else None for version in range(15, 23)}
+    steps = {name: entry.released for name, entry in tree.hashes.migrations.items()}
+    assert steps == {f"v{v}_to_v{v + 1}": "0.1.0" if v >= 17 else None for v in range(14, 22)}
+    tree.assert_clean()
+
+
+def test_each_command_says_what_it_did_and_what_is_left(released: Copy) -> None:
+    """Written and removed files, then what the gate finds."""
+    released.append(NEWEST_STEP, COMMENT)
+    run = released.call("restyle", "v21_to_v22")
+    assert run.stdout == f"v21_to_v22 does what it did; its new looks are recorded\n  {HASHES}\n\ngate: clean\n"
+    released.write("catalog/roles.py", '"""Roles."""\n\nfrom catalog.generated import objects_v15_pb2\n')
+    run = released.call("retire", "16")
+    assert run.returncode == 0
+    assert f"\n  {VERSION}\n" in run.stdout
+    assert f"\n  {snapshot(15)} (removed)\n" in run.stdout
+    assert "\n\nLeft to do:\n\nI700 a frozen type is used outside the migrations\n" in run.stdout
+    assert run.stdout.endswith("\ngate: 1 finding\n")
+    released.remove("catalog/roles.py")
+    run = released.call("release", "0.2.0")
+    assert run.stdout.startswith("froze everything up to v22 as 0.2.0; commit, then: git tag v0.2.0\n")
+    assert run.stdout.endswith("\n\ngate: clean\n")
 
 
 def test_a_number_that_only_a_retired_snapshot_used_is_still_refused(tree: Copy) -> None:
