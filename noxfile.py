@@ -11,6 +11,7 @@ nox.needs_version = ">=2026.2.9"
 nox.options.default_venv_backend = "uv"
 nox.options.reuse_venv = "yes"
 nox.options.error_on_missing_interpreters = False
+nox.options.download_python = "never"
 nox.options.sessions = ["build", "lint", "types", "tests", "docs"]
 
 PROJECT = nox.project.load_toml("pyproject.toml")
