@@ -3,9 +3,39 @@
 This module is the public API and nothing else; importing it loads neither pyspark nor pyarrow.
 """
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 from catalog.errors import CatalogError
 from catalog.version import BUILD, MIN_STASH_VERSION, STASH_VERSION
 
+if TYPE_CHECKING:
+    import os
+    from collections.abc import Mapping
+
+    from catalog.open import Catalog
+
 __version__ = BUILD
 
-__all__ = ["MIN_STASH_VERSION", "STASH_VERSION", "CatalogError", "__version__"]
+__all__ = ["MIN_STASH_VERSION", "STASH_VERSION", "CatalogError", "__version__", "open_catalog"]
+
+
+def open_catalog(
+    store: str | os.PathLike[str],
+    mode: str = "leader",
+    *,
+    options: Mapping[str, str] | None = None,
+    deploy_generation: int = 0,
+    lock_timeout_s: float = 60.0,
+) -> Catalog:
+    """Open a store: as leader, member, read-only, savepoint or debug.
+
+    `store` is a folder or the address of a prefix in an object store, `options` its storage options. A leader of the
+    same deploy generation is waited for while it lives, `lock_timeout_s` at most; one of a lower generation is replaced
+    at once.
+    """
+    from catalog.open import Mode, Patience, open_store  # noqa: PLC0415 - importing the package loads no engine
+    from catalog.upgrade import PROJECT  # noqa: PLC0415
+
+    return open_store(PROJECT, store, Mode(mode), options or {}, Patience(deploy_generation, lock_timeout_s))

@@ -19,6 +19,8 @@ from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldErro
 
 if TYPE_CHECKING:
     from catalog.actions import Action
+    from catalog.stash.constraints import Constraints
+    from catalog.stash.transaction import Transaction
 
 
 class MigrationModule(Protocol):
@@ -59,11 +61,20 @@ class Project:
     current: int
     build: Build
     migration_from: Callable[[int, Build], MigrationModule | None]
+    constraints: Constraints
+    """Of the current version."""
+    initialize: Callable[[Transaction], None]
+    """Seeds an empty store."""
 
     def types(self, version: int) -> ModuleType:
         """The frozen types of a version, as generated code."""
         self.check_version(version)
         return load_generated(self.name, f"objects_v{version}", f"proto/old/objects_v{version}.proto")
+
+    @property
+    def current_types(self) -> ModuleType:
+        """The types that this build reads and writes, as generated code."""
+        return load_generated(self.name, "objects", "proto/objects.proto")
 
     def check_version(self, version: int) -> None:
         """Refuse a store that is too old or too new, before anything runs."""

@@ -8,7 +8,9 @@ from __future__ import annotations
 
 from typing import assert_never
 
+from catalog.constraints import CONSTRAINTS
 from catalog.project import Build, MigrationModule, Project
+from catalog.stash.transaction import Transaction
 from catalog.version import BUILD, FIRST_PROTO_VERSION, MIN_STASH_VERSION, STASH_VERSION, StashVersion, parse_version
 
 
@@ -57,6 +59,12 @@ def migration_from(version: StashVersion, build: Build) -> MigrationModule | Non
             assert_never(version)
 
 
+def _initialize(transaction: Transaction) -> None:
+    from catalog.initialize import initialize
+
+    initialize(transaction)
+
+
 PROJECT = Project(
     name="catalog",
     minimum=MIN_STASH_VERSION,
@@ -64,4 +72,6 @@ PROJECT = Project(
     current=STASH_VERSION,
     build=Build.parse(BUILD),
     migration_from=lambda version, build: migration_from(parse_version(version), build),
+    constraints=CONSTRAINTS,
+    initialize=_initialize,
 )

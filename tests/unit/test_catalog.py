@@ -21,7 +21,13 @@ from catalog.version import MIN_STASH_VERSION, STASH_VERSION, StashVersion, pars
 
 def test_the_public_names_are_these_and_no_others() -> None:
     """Whoever adds a public name adds it here."""
-    assert sorted(catalog.__all__) == ["CatalogError", "MIN_STASH_VERSION", "STASH_VERSION", "__version__"]
+    assert sorted(catalog.__all__) == [
+        "CatalogError",
+        "MIN_STASH_VERSION",
+        "STASH_VERSION",
+        "__version__",
+        "open_catalog",
+    ]
 
 
 def test_importing_the_package_loads_no_engine_and_no_snapshot() -> None:

@@ -1,0 +1,18 @@
+"""Protobuf ↔ Arrow, and the Arrow types that Spark can hold.
+
+Importing this loads pyarrow and ptars, so import it where it is needed. Nothing here imports pyspark.
+"""
+
+from catalog.codec.columns import bounded_batches, first_difference, fit, from_spark, spark_type, to_spark
+from catalog.codec.messages import MessageCodec, codec_for
+
+__all__ = [
+    "MessageCodec",
+    "bounded_batches",
+    "codec_for",
+    "first_difference",
+    "fit",
+    "from_spark",
+    "spark_type",
+    "to_spark",
+]

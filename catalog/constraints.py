@@ -1,0 +1,42 @@
+"""What rows of this repository's catalog must agree with, at the current version."""
+
+from catalog.stash.constraints import Constraints, Reference, Unique
+
+CONSTRAINTS = Constraints(
+    uniques=(
+        Unique("role", ("value.name",)),
+        Unique("database", ("value.name",)),
+        Unique("schema", ("value.database_id", "value.name")),
+        Unique("item", ("value.schema_id", "value.name")),
+        Unique("cluster", ("value.name",)),
+        Unique("cluster_replica", ("value.cluster_id", "value.name")),
+    ),
+    references=(
+        Reference("role", "value.member_of", "role"),
+        Reference("database", "value.owner_id", "role"),
+        Reference("database", "value.privileges.grantee", "role"),
+        Reference("database", "value.privileges.grantor", "role"),
+        Reference("schema", "value.database_id", "database"),
+        Reference("schema", "value.owner_id", "role"),
+        Reference("schema", "value.privileges.grantee", "role"),
+        Reference("schema", "value.privileges.grantor", "role"),
+        Reference("item", "value.schema_id", "schema"),
+        Reference("item", "value.owner_id", "role"),
+        Reference("item", "value.privileges.grantee", "role"),
+        Reference("item", "value.privileges.grantor", "role"),
+        Reference("cluster", "value.owner_id", "role"),
+        Reference("cluster_replica", "value.cluster_id", "cluster"),
+        Reference("cluster_replica", "value.owner_id", "role"),
+        Reference("comment", "key.database_id", "database"),
+        Reference("comment", "key.schema_id", "schema"),
+        Reference("comment", "key.item_id", "item"),
+        Reference("comment", "key.cluster_id", "cluster"),
+        Reference("comment", "key.role_id", "role"),
+        Reference("default_privilege", "key.role_id", "role"),
+        Reference("default_privilege", "key.database_id", "database"),
+        Reference("default_privilege", "key.schema_id", "schema"),
+        Reference("default_privilege", "key.grantee_id", "role"),
+        Reference("system_privilege", "key.grantee_id", "role"),
+        Reference("system_privilege", "key.grantor_id", "role"),
+    ),
+)

@@ -1,0 +1,143 @@
+"""Every error a caller can meet, split by what the caller can do about it.
+
+    CatalogError
+    ├── RetryableError              try the same again from the start; nothing was changed
+    │   ├── ConflictError
+    │   ├── TransactionConflictError
+    │   └── CommitFailedError
+    ├── IndeterminateError          find out first whether it happened
+    ├── FencedError                 stop this process
+    ├── StaleGenerationError        stop this process
+    ├── ConstraintError             fix the change; it does not fit the rows that are there
+    │   ├── KeyExistsError
+    │   ├── NoSuchRowError
+    │   ├── ValueTypeError
+    │   ├── DuplicateError
+    │   └── DanglingReferenceError
+    ├── UnknownCollectionError      fix the call
+    ├── ReadOnlyError               open the store in another mode
+    ├── InvalidChangeError          report an error of the program
+    ├── UnfitColumnError            fix the migration or the query
+    ├── UnsupportedMessageError     fix the proto
+    ├── GeneratedCodeError          generate the code again
+    ├── StoreTooOldError            upgrade the store with an earlier release first
+    ├── StoreTooNewError            upgrade this program
+    ├── LogTooNewError              upgrade this program
+    ├── UpgradeNeededError          upgrade the store
+    ├── VersionChangedError         open the store again
+    ├── RetiredError                read from a later time
+    ├── NoSuchVersionError          read from an earlier time
+    ├── StepRunningError            wait for the migration
+    ├── NotInitializedError         open the store as leader once
+    ├── NotAStoreError              name the right store
+    ├── NoStoreError                name the right store, or make one
+    ├── ForeignTableError           name the right store
+    ├── StoreUnreachableError       mend the storage
+    │   ├── StoreReadOnlyError
+    │   └── StoreFullError
+    └── DamagedError                repair the store
+        ├── TornLogError
+        ├── CorruptCheckpointError
+        ├── MissingFileError
+        ├── CorruptFileError
+        └── UndecodableRowError
+
+An error says in its own text what happened, why, and what to do next, and carries its facts as attributes. Each is
+built from its facts alone, so that it survives pickling between Spark's processes.
+"""
+
+from catalog.errors.commits import (
+    CommitFailedError,
+    ConflictError,
+    FencedError,
+    IndeterminateError,
+    InvalidChangeError,
+    NoSuchVersionError,
+    ReadOnlyError,
+    RetiredError,
+    StaleGenerationError,
+    StepRunningError,
+    TransactionConflictError,
+)
+from catalog.errors.root import (
+    CatalogError,
+    ConstraintError,
+    DamagedError,
+    RetryableError,
+)
+from catalog.errors.rows import (
+    DanglingReferenceError,
+    DuplicateError,
+    KeyExistsError,
+    NoSuchRowError,
+    UnfitColumnError,
+    UnknownCollectionError,
+    ValueTypeError,
+)
+from catalog.errors.stores import (
+    CorruptCheckpointError,
+    CorruptFileError,
+    ForeignTableError,
+    MissingFileError,
+    NoStoreError,
+    NotAStoreError,
+    NotInitializedError,
+    StoreFullError,
+    StoreReadOnlyError,
+    StoreUnreachableError,
+    TornLogError,
+    UndecodableRowError,
+)
+from catalog.errors.versions import (
+    GeneratedCodeError,
+    LogTooNewError,
+    StoreTooNewError,
+    StoreTooOldError,
+    UnsupportedMessageError,
+    UpgradeNeededError,
+    VersionChangedError,
+)
+
+__all__ = [
+    "CatalogError",
+    "CommitFailedError",
+    "ConflictError",
+    "ConstraintError",
+    "CorruptCheckpointError",
+    "CorruptFileError",
+    "DamagedError",
+    "DanglingReferenceError",
+    "DuplicateError",
+    "FencedError",
+    "ForeignTableError",
+    "GeneratedCodeError",
+    "IndeterminateError",
+    "InvalidChangeError",
+    "KeyExistsError",
+    "LogTooNewError",
+    "MissingFileError",
+    "NoStoreError",
+    "NoSuchRowError",
+    "NoSuchVersionError",
+    "NotAStoreError",
+    "NotInitializedError",
+    "ReadOnlyError",
+    "RetiredError",
+    "RetryableError",
+    "StaleGenerationError",
+    "StepRunningError",
+    "StoreFullError",
+    "StoreReadOnlyError",
+    "StoreTooNewError",
+    "StoreTooOldError",
+    "StoreUnreachableError",
+    "TornLogError",
+    "TransactionConflictError",
+    "UndecodableRowError",
+    "UnfitColumnError",
+    "UnknownCollectionError",
+    "UnsupportedMessageError",
+    "UpgradeNeededError",
+    "ValueTypeError",
+    "VersionChangedError",
+]

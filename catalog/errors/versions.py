@@ -1,0 +1,95 @@
+"""A store and this build do not fit each other."""
+
+from __future__ import annotations
+
+from catalog.errors.root import CatalogError
+
+
+class StoreTooOldError(CatalogError):
+    def __init__(self, version: int, minimum: int) -> None:
+        self.version = version
+        self.minimum = minimum
+        super().__init__(
+            f"the store is at version {version}, the oldest this build can upgrade is {minimum}",
+            "older versions were retired, with their types and migrations",
+            f"open the store once with a release that supports version {version}, then with this one",
+            version,
+            minimum,
+        )
+
+
+class StoreTooNewError(CatalogError):
+    def __init__(self, version: int, current: int) -> None:
+        self.version = version
+        self.current = current
+        super().__init__(
+            f"the store is at version {version}, the newest this build knows is {current}",
+            "a newer build has upgraded it, and its rows have types that this build does not know",
+            f"run a build that knows version {version}",
+            version,
+            current,
+        )
+
+
+class UpgradeNeededError(CatalogError):
+    def __init__(self, uri: str, version: int, current: int) -> None:
+        self.uri, self.version, self.current = uri, version, current
+        super().__init__(
+            f"{uri} is at version {version}, and this build serves version {current}",
+            "its rows have older types",
+            f"upgrade the store to version {current} first, or open it for debugging at its own version",
+            uri,
+            version,
+            current,
+        )
+
+
+class VersionChangedError(CatalogError):
+    def __init__(self, before: int, after: int, ts: int) -> None:
+        self.before, self.after, self.ts = before, after, ts
+        super().__init__(
+            f"the store went from version {before} to {after} at ts {ts}",
+            "another process upgraded it or undid an upgrade, and rows have other types since",
+            f"open the store again with a build of version {after}; feeds start again from ts {ts}",
+            before,
+            after,
+            ts,
+        )
+
+
+class LogTooNewError(CatalogError):
+    def __init__(self, uri: str, version: int, found: str) -> None:
+        self.uri, self.version, self.found = uri, version, found
+        super().__init__(
+            f"log entry {version} of {uri} has an unknown {found}",
+            "a newer build wrote it",
+            "run a build at least as new as the one that wrote it",
+            uri,
+            version,
+            found,
+        )
+
+
+class GeneratedCodeError(CatalogError):
+    def __init__(self, module: str, proto: str) -> None:
+        self.module = module
+        self.proto = proto
+        super().__init__(
+            f"{module} is missing or was not generated from {proto} as it is now",
+            "rows would be read with other types than the proto says",
+            "python -m build_tools codegen",
+            module,
+            proto,
+        )
+
+
+class UnsupportedMessageError(CatalogError):
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(
+            f"{name} cannot be kept in a store: {reason}",
+            "its rows could not be rewritten without loss when their type changes",
+            "declare it without that in the proto",
+            name,
+            reason,
+        )

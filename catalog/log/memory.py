@@ -1,0 +1,204 @@
+"""The log in memory: the same protocol, with a clock and faults of the test's own.
+
+Several logs over one `Memory` are several processes over one store. It behaves as an object store does: a commit whose
+answer was lost may still arrive, until its version is taken.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+from threading import Lock
+
+import pyarrow as pa
+
+from catalog.errors import (
+    ConflictError,
+    IndeterminateError,
+    MissingFileError,
+    NoStoreError,
+    NoSuchVersionError,
+    RetiredError,
+)
+from catalog.log.commits import attempt, check_change, check_size, committed, sealing
+from catalog.log.files import check_rows, decode_rows, describe, encode_rows, name_file
+from catalog.log.protocol import (
+    Change,
+    Commit,
+    DataFile,
+    Fence,
+    FileKind,
+    Operation,
+    Point,
+    Reached,
+    State,
+    StoredFile,
+    pass_on,
+)
+
+
+@dataclass(slots=True)
+class Memory:
+    """What outlives a process."""
+
+    commits: dict[int, Commit] = field(default_factory=dict)
+    states: dict[int, State] = field(default_factory=dict)
+    files: dict[str, tuple[bytes, int]] = field(default_factory=dict)
+    in_flight: list[tuple[State, Commit]] = field(default_factory=list)
+    """Commits whose answer was lost before they arrived."""
+    checkpointed: int = 0
+    now_ms: int = 0
+    lock: Lock = field(default_factory=Lock)
+
+    def land(self, expected: State, commit: Commit) -> bool:
+        """Take a version, unless it is taken."""
+        with self.lock:
+            if commit.version in self.commits:
+                return False
+            self.states[commit.version] = expected.after(commit)
+            self.commits[commit.version] = commit
+            return True
+
+    def deliver(self) -> None:
+        """Let everything arrive that is still under way."""
+        while self.in_flight:
+            self.land(*self.in_flight.pop(0))
+
+
+class LostResponseError(Exception):
+    """Raised by a fault: the storage did what it was asked, and its answer was lost."""
+
+
+class MemoryLog:
+    def __init__(self, memory: Memory, *, reached: Reached = pass_on) -> None:
+        self._memory = memory
+        self._reached = reached
+        self.uri = "memory:"
+
+    def now_ms(self) -> int:
+        return self._memory.now_ms
+
+    def create(self, txid: str) -> bool:
+        if self._memory.commits:
+            return False
+        commit = committed(0, Change(Operation.CREATE, txid), self.now_ms())
+        try:
+            self._reached(Point.CREATE_BEFORE_LOG)
+            self._memory.land(State(-1, {}, {}), commit)
+            self._reached(Point.CREATE_AFTER_LOG)
+        except LostResponseError as error:
+            if 0 not in self._memory.commits:
+                raise IndeterminateError(self.uri, 0, txid, str(error)) from error
+        return True
+
+    def verify(self) -> int:
+        return self.head(0)
+
+    def head(self, known: int) -> int:  # noqa: ARG002 - nothing is far in memory
+        if not self._memory.commits:
+            raise NoStoreError(self.uri, "nothing is there")
+        return max(self._memory.commits)
+
+    def commit(self, version: int) -> Commit:
+        found = self._memory.commits.get(version)
+        if found is None:
+            raise self._absent(version)
+        return found
+
+    def commits(self, first: int, last: int) -> Iterator[Commit]:
+        return (self.commit(version) for version in range(first, last + 1))
+
+    def state(self, version: int) -> State:
+        found = self._memory.states.get(version)
+        if found is None:
+            raise self._absent(version)
+        return found
+
+    def write(self, collection: str, kind: FileKind, fence: Fence, rows: pa.Table) -> DataFile:
+        check_rows(collection, kind, rows)
+        content = encode_rows(rows)
+        path = name_file(collection, kind, fence, content)
+        self._reached(Point.WRITE_BEFORE_FILE)
+        self._memory.files[path] = (bytes(content), self.now_ms())
+        self._reached(Point.WRITE_AFTER_FILE)
+        return describe(path, content.nbytes, rows)
+
+    def read(self, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
+        found = self._memory.files.get(file.path)
+        if found is None:
+            raise MissingFileError(self.uri, file.path)
+        return decode_rows(self.uri, file, found[0], columns)
+
+    def compare_and_append(self, expected: State, change: Change) -> Commit:
+        check_change(expected, change)
+        for file in change.adds:
+            found = self._memory.files.get(file.path)
+            check_size(self.uri, file, None if found is None else len(found[0]))
+        head = self.head(expected.version)
+        if head != expected.version:
+            raise ConflictError(self.uri, expected.version, head)
+        commit = committed(expected.version + 1, change, self.now_ms())
+        with attempt(
+            self.uri,
+            commit.version,
+            change,
+            probe=lambda: self._probe(commit.version),
+            seal=lambda: self._seal(expected, change),
+        ):
+            self._append(expected, commit)
+        try:
+            self._reached(Point.COMMIT_AFTER_SYNC)
+        except Exception as error:
+            reason = f"not known to be durable: {error}"
+            raise IndeterminateError(self.uri, commit.version, change.txid, reason) from error
+        return commit
+
+    def checkpoint(self, version: int) -> None:
+        self.state(version)
+        self._reached(Point.CHECKPOINT_BEFORE)
+        self._memory.checkpointed = version
+        self._reached(Point.CHECKPOINT_AFTER_FILE)
+        self._reached(Point.CHECKPOINT_AFTER)
+
+    def checkpointed(self) -> int:
+        return self._memory.checkpointed
+
+    def expire(self, before: int) -> None:
+        for version in sorted(self._memory.states):
+            if version < min(before, self._memory.checkpointed):
+                self._reached(Point.EXPIRE_BEFORE_ENTRY)
+                del self._memory.states[version]
+                del self._memory.commits[version]
+
+    def files(self) -> Iterator[StoredFile]:
+        for path, (content, written_ms) in list(self._memory.files.items()):
+            yield StoredFile(path, len(content), written_ms)
+
+    def delete(self, paths: Sequence[str]) -> None:
+        for path in paths:
+            self._reached(Point.DELETE_BEFORE_FILE)
+            self._memory.files.pop(path, None)
+
+    def _append(self, expected: State, commit: Commit) -> None:
+        try:
+            self._reached(Point.COMMIT_BEFORE_LOG)
+        except LostResponseError:
+            self._memory.in_flight.append((expected, commit))
+            raise
+        if not self._memory.land(expected, commit):
+            raise ConflictError(self.uri, expected.version, commit.version)
+        self._reached(Point.COMMIT_AFTER_LOG)
+
+    def _probe(self, version: int) -> Commit | None:
+        self._reached(Point.COMMIT_PROBE)
+        return self._memory.commits.get(version)
+
+    def _seal(self, expected: State, change: Change) -> bool:
+        self._reached(Point.COMMIT_SEAL)
+        return self._memory.land(expected, committed(expected.version + 1, sealing(change), self.now_ms()))
+
+    def _absent(self, version: int) -> RetiredError | NoSuchVersionError:
+        head = self.head(0)
+        if version > head:
+            return NoSuchVersionError(self.uri, version, head)
+        return RetiredError(self.uri, version, self._memory.states[head].frontier)

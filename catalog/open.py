@@ -1,0 +1,248 @@
+"""Opening a store: as leader, member, read-only, savepoint or for debugging.
+
+Reads what the store is before anything is fenced, refuses what this build cannot serve, and hands out a `Catalog`. No
+JVM is started and no pyspark imported here.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import socket
+import tempfile
+import time
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass
+from enum import StrEnum
+from pathlib import Path
+from typing import TYPE_CHECKING, Self, TypeVar
+
+from google.protobuf.message import Message
+
+from catalog.errors import NotAStoreError, NotInitializedError, ReadOnlyError, UpgradeNeededError
+from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation
+from catalog.log.storage import Storage, open_storage
+from catalog.project import Project
+from catalog.stash.collections import Registry
+from catalog.stash.consolidation import base_tables
+from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, wait_for_leader
+from catalog.stash.identity import make_identity, read_identity
+from catalog.stash.stash import Stash
+from catalog.stash.transaction import Transaction
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+_Key = TypeVar("_Key", bound=Message)
+_ID_BLOCK = 64
+
+
+class Mode(StrEnum):
+    LEADER = "leader"
+    """Takes over, fences everyone before it, initialises and upgrades."""
+    MEMBER = "member"
+    """Joins the present leader; writes, never upgrades."""
+    READ_ONLY = "read-only"
+    """Never writes the stash."""
+    SAVEPOINT = "savepoint"
+    """Writes to a scratch copy, which is gone afterwards."""
+    DEBUG = "debug"
+    """Reads at the store's own version, with that version's types."""
+
+
+class Catalog:
+    """An open store."""
+
+    def __init__(
+        self, stash: Stash, mode: Mode, heartbeat: Heartbeat | None = None, scratch: Path | None = None
+    ) -> None:
+        self._stash, self._mode = stash, mode
+        self._heartbeat, self._scratch = heartbeat, scratch
+        self._ids: dict[str, tuple[int, int]] = {}
+
+    @property
+    def version(self) -> int:
+        return self._stash.head.state.marks[Mark.STASH_VERSION]
+
+    @property
+    def epoch(self) -> int:
+        return self._stash.head.state.fence.epoch
+
+    @property
+    def ts(self) -> int:
+        return self._stash.ts
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits on exit, rolls back on an exception."""
+        if self._mode in {Mode.READ_ONLY, Mode.DEBUG}:
+            raise ReadOnlyError(self._mode)
+        with self._stash.transaction() as transaction:
+            yield transaction
+
+    def rows(self, key_type: type[_Key], as_of: int | None = None) -> Iterator[tuple[_Key, Message]]:
+        """Every row of the collection that a type of key names, now or at a ts, in the order of keys."""
+        collection = self._stash.head.registry.of_key(key_type)
+        for key, value in self._stash.view(as_of).rows(collection.name):
+            yield key_type.FromString(key), collection.value_type.FromString(value)
+
+    def table(self, name: str, as_of: int | None = None) -> pa.Table:
+        """Every row of a collection as typed columns: `key` and `value`, structs of their fields."""
+        import pyarrow as pa  # noqa: PLC0415 - callers that want messages need no Arrow
+
+        from catalog.codec import bounded_batches, codec_for  # noqa: PLC0415
+
+        collection = self._stash.head.registry.named(name)
+        key, value = codec_for(collection.key_type.DESCRIPTOR), codec_for(collection.value_type.DESCRIPTOR)
+        rows = self._stash.view(as_of).table(name)
+        types = pa.schema([("key", pa.struct(list(key.schema))), ("value", pa.struct(list(value.schema)))])
+        batches = [
+            pa.record_batch([key.decode(batch["key"]), value.decode(batch["value"])], schema=types)
+            for batch in bounded_batches(rows)
+        ]
+        return pa.Table.from_batches(batches, schema=types)
+
+    def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
+        """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""
+        return self._stash.subscribe(key_type, since)
+
+    def refresh(self) -> int:
+        """See what others have committed; answer the newest ts."""
+        return self._stash.refresh()
+
+    def allocate(self, name: str) -> int:
+        """A new id; ids come in blocks, in commits of their own, so there may be gaps."""
+        following, end = self._ids.get(name, (0, 0))
+        if following == end:
+            following = self._stash.allocate(name, _ID_BLOCK)
+            end = following + _ID_BLOCK
+        self._ids[name] = (following + 1, end)
+        return following
+
+    def close(self) -> None:
+        if self._heartbeat is not None:
+            self._heartbeat.stop()
+        if self._scratch is not None:
+            shutil.rmtree(self._scratch, ignore_errors=True)
+
+    def __enter__(self) -> Self:
+        return self
+
+    def __exit__(self, *exception: object) -> None:
+        self.close()
+
+
+@dataclass(frozen=True, slots=True)
+class Patience:
+    """How a leader treats one that came before it."""
+
+    deploy_generation: int = 0
+    lock_timeout_s: float = 60.0
+    """A live leader of the same generation is waited for so long; one of a lower generation not at all."""
+    heartbeat_s: float = INTERVAL_S
+
+
+def open_store(
+    project: Project, store: str | os.PathLike[str], mode: Mode, options: Mapping[str, str], patience: Patience
+) -> Catalog:
+    storage = open_storage(os.fspath(store), options)
+    identity = read_identity(storage, project.name)
+    log = DeltaLog(f"{storage.uri}/stash", options)
+    if identity is None:
+        if mode is not Mode.LEADER:
+            raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+        _make_store(storage, project)
+    if mode is Mode.LEADER:
+        log.create(uuid.uuid4().hex)
+    stash = _open_stash(project, log, mode)
+    match mode:
+        case Mode.LEADER:
+            fence = _lead(stash, storage, patience)
+            heartbeat = Heartbeat(storage, fence, patience.heartbeat_s)
+            heartbeat.start()
+            try:
+                _initialize(project, stash)
+            except BaseException:
+                heartbeat.stop()
+                raise
+            return Catalog(stash, mode, heartbeat)
+        case Mode.MEMBER:
+            stash.join()
+            return Catalog(stash, mode)
+        case Mode.READ_ONLY | Mode.DEBUG:
+            return Catalog(stash, mode)
+        case Mode.SAVEPOINT:
+            return _savepoint(project, stash, mode)
+
+
+def _make_store(storage: Storage, project: Project) -> None:
+    """Make an empty place a store; several processes may do so at once."""
+    stray = next(storage.entries(besides="heartbeats"), None)
+    if stray is not None and read_identity(storage, project.name) is None:
+        raise NotAStoreError(storage.uri, f"there is no store.json, but {stray.path} is there")
+    make_identity(storage, project.name)
+
+
+def _open_stash(project: Project, log: Log, mode: Mode) -> Stash:
+    stash = Stash.open(log, Registry.of(project.current_types), project.constraints)
+    version = stash.head.state.marks.get(Mark.STASH_VERSION)
+    if version is None:
+        if mode is not Mode.LEADER:
+            raise NotInitializedError(log.uri)
+        return stash
+    project.check_version(version)
+    if version < project.current:
+        if mode is not Mode.DEBUG:
+            raise UpgradeNeededError(log.uri, version, project.current)
+        return Stash.open(log, Registry.of(project.types(version)), type(project.constraints)())
+    return stash
+
+
+def _lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
+    """Wait for a live leader of the same generation, then take over from exactly that one."""
+    generation = patience.deploy_generation
+    deadline = time.monotonic() + patience.lock_timeout_s
+    while True:
+        stash.refresh()
+        present = stash.head.state.fence
+        if present.epoch > 0 and present.generation == generation:
+            wait_for_leader(storage, present, deadline, patience.heartbeat_s)
+        fence = stash.take_over(generation, f"{socket.gethostname()}:{os.getpid()}", expected=present)
+        if fence is not None:
+            return fence
+
+
+def _initialize(project: Project, stash: Stash) -> None:
+    """Seed an empty store at the current version, in one commit."""
+    if Mark.STASH_VERSION in stash.head.state.marks:
+        return
+    transaction = Transaction(stash.head.registry, stash.view())
+    config = stash.head.registry.named("config")
+    transaction.insert(config.key_type(name="stash_version"), config.value_type(number=project.current))
+    project.initialize(transaction)
+    stash.commit(transaction, {Mark.STASH_VERSION: project.current})
+
+
+def _savepoint(project: Project, stash: Stash, mode: Mode) -> Catalog:
+    """A scratch copy of the newest rows, which this process alone leads."""
+    scratch = Path(tempfile.mkdtemp(prefix="catalog-savepoint-"))
+    try:
+        log = DeltaLog(str(scratch / "stash"), {})
+        log.create(uuid.uuid4().hex)
+        view, fence = stash.view(), Fence(0, 0)
+        files = [
+            log.write(name, FileKind.BASE, fence, rows)
+            for name in sorted(view.collections())
+            for rows in base_tables(view, name, ts=0)
+        ]
+        marks = {**view.state.marks, Mark.FRONTIER: 0}
+        log.compare_and_append(log.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks))
+        copy = Stash.open(log, stash.head.registry, project.constraints)
+        copy.take_over(view.state.fence.generation, "savepoint")
+        return Catalog(copy, mode, scratch=scratch)
+    except BaseException:
+        shutil.rmtree(scratch, ignore_errors=True)
+        raise

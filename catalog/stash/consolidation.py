@@ -1,0 +1,99 @@
+"""Keeping base and tail in proportion: many small files become few, and no row changes.
+
+A tail is merged into one file when it has too many, and into the base when it has grown to a share of it. Both remove
+exactly the files that were read, so rows committed meanwhile stay beside the result.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator
+from dataclasses import dataclass
+
+import pyarrow as pa
+
+from catalog.log.protocol import ROWS, Change, DataFile, Fence, FileKind, Log, Operation, State
+from catalog.stash.arrays import rows_table
+from catalog.stash.view import View, changes
+
+FILE_BYTES_MAX = 64 * 1024 * 1024
+
+
+@dataclass(frozen=True, slots=True)
+class Shape:
+    """When a collection is due."""
+
+    tail_files_max: int = 16
+    tail_share_max: float = 0.25
+    """Of the rows of the base."""
+
+
+@dataclass(frozen=True, slots=True)
+class Due:
+    """What is to be done to a collection."""
+
+    collection: str
+    kind: FileKind
+    """Of the files to be made: a tail merges the tail alone, a base everything."""
+
+
+def due(state: State, shape: Shape) -> list[Due]:
+    """The collections whose files are out of proportion."""
+    files: dict[str, list[DataFile]] = {}
+    for file in state.files.values():
+        files.setdefault(file.collection, []).append(file)
+    return [
+        Due(name, FileKind.BASE if _share(found) > shape.tail_share_max else FileKind.TAIL)
+        for name, found in sorted(files.items())
+        if sum(file.kind is FileKind.TAIL for file in found) > shape.tail_files_max
+    ]
+
+
+def merge(log: Log, view: View, wanted: Due, fence: Fence) -> Change:
+    """Write the merged files; answer the change that puts them in the place of those they were made from."""
+    files = [file for file in view.state.files.values() if file.collection == wanted.collection]
+    if wanted.kind is FileKind.TAIL:
+        files = [file for file in files if file.kind is FileKind.TAIL]
+        tables: Iterator[pa.Table] = iter([_merged_tail(log, files)])
+    else:
+        tables = base_tables(view, wanted.collection, view.state.version)
+    adds = tuple(log.write(wanted.collection, wanted.kind, fence, table) for table in tables if table.num_rows)
+    return Change(Operation.CONSOLIDATE, uuid.uuid4().hex, adds, tuple(files))
+
+
+def _merged_tail(log: Log, files: list[DataFile]) -> pa.Table:
+    """Of each key, what the tail first took away and what it leaves."""
+    first: dict[bytes, tuple[bytes, bytes, int, int]] = {}
+    last: dict[bytes, tuple[bytes, bytes, int, int]] = {}
+    for row in changes(log, files):
+        first.setdefault(row[0], row)
+        last[row[0]] = row
+    rows = [row for row in first.values() if row[3] < 0]
+    rows += [row for row in last.values() if row[3] > 0]
+    return rows_table(sorted(rows))
+
+
+def base_tables(view: View, collection: str, ts: int) -> Iterator[pa.Table]:
+    """Every row in the order of keys, as tables that fit a file and are dated at a ts."""
+    rows = view.table(collection)
+    for start, stop in _cuts(rows):
+        part = rows.slice(start, stop - start)
+        dates = pa.repeat(pa.scalar(ts, pa.int64()), part.num_rows)
+        diff = pa.repeat(pa.scalar(1, pa.int32()), part.num_rows)
+        columns = [part["key"], part["value"], pa.chunked_array([dates]), pa.chunked_array([diff])]
+        yield pa.Table.from_arrays(columns, schema=ROWS)
+
+
+def _cuts(rows: pa.Table) -> Iterator[tuple[int, int]]:
+    position = 0
+    for batch in rows.to_batches():
+        step = max(1, int(batch.num_rows * FILE_BYTES_MAX / max(batch.nbytes, 1)))
+        for start in range(0, batch.num_rows, step):
+            yield position + start, position + min(start + step, batch.num_rows)
+        position += batch.num_rows
+
+
+def _share(files: list[DataFile]) -> float:
+    base = sum(file.rows for file in files if file.kind is FileKind.BASE)
+    tail = sum(file.rows for file in files if file.kind is FileKind.TAIL)
+    return tail / base if base else 1.0

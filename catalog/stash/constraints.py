@@ -1,0 +1,99 @@
+"""What may stand beside what: unique fields and references between collections, as data.
+
+A path leads from `key` or `value` through fields; where a field is repeated it leads to each element, and where one is
+absent it ends in nothing.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from dataclasses import dataclass
+from hashlib import blake2b
+
+from google.protobuf.message import Message
+
+from catalog.stash.collections import Collection, Registry, encode
+
+
+@dataclass(frozen=True, slots=True)
+class Unique:
+    """No two rows of a collection agree in all of these."""
+
+    collection: str
+    paths: tuple[str, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class Reference:
+    """Whatever stands at the path is the `id` in the key of a row of another collection."""
+
+    collection: str
+    path: str
+    target: str
+
+
+@dataclass(frozen=True, slots=True)
+class Constraints:
+    uniques: tuple[Unique, ...] = ()
+    references: tuple[Reference, ...] = ()
+
+    def uniques_of(self, collection: str) -> tuple[Unique, ...]:
+        return tuple(unique for unique in self.uniques if unique.collection == collection)
+
+    def references_of(self, collection: str) -> tuple[Reference, ...]:
+        return tuple(reference for reference in self.references if reference.collection == collection)
+
+
+def digest(*parts: bytes) -> bytes:
+    """A 16-byte hash; parts are told apart by their lengths."""
+    whole = blake2b(digest_size=16)
+    for part in parts:
+        whole.update(len(part).to_bytes(8, "little"))
+        whole.update(part)
+    return whole.digest()
+
+
+def unique_digest(unique: Unique, key: Message, value: Message) -> bytes:
+    """What two rows that collide have in common."""
+    return digest(*(repr([_plain(found) for found in follow(path, key, value)]).encode() for path in unique.paths))
+
+
+def referred_keys(reference: Reference, registry: Registry, key: Message, value: Message) -> Iterator[bytes]:
+    """The keys of the rows that a row refers to."""
+    target = registry.named(reference.target)
+    for found in follow(reference.path, key, value):
+        yield encode(_key(target, found))
+
+
+def follow(path: str, key: Message, value: Message) -> Iterator[object]:
+    side, *fields = path.split(".")
+    return _follow(key if side == "key" else value, fields)
+
+
+def _follow(message: Message, fields: list[str]) -> Iterator[object]:
+    name, *rest = fields
+    field = message.DESCRIPTOR.fields_by_name[name]
+    if field.is_repeated:
+        found = list(getattr(message, name))
+    elif field.has_presence and not message.HasField(name):
+        return
+    else:
+        found = [getattr(message, name)]
+    for element in found:
+        if rest:
+            yield from _follow(element, rest)
+        else:
+            yield element
+
+
+def _key(target: Collection, identity: object) -> Message:
+    key = target.key_type()
+    if isinstance(identity, Message):
+        key.id.CopyFrom(identity)  # type: ignore[attr-defined]
+    else:
+        key.id = identity  # type: ignore[attr-defined]
+    return key
+
+
+def _plain(found: object) -> object:
+    return encode(found) if isinstance(found, Message) else found

@@ -1,0 +1,78 @@
+"""Signs of life of a leader: advisory, outside the log, and never used for safety.
+
+They let processes of one generation wait for each other instead of taking over from each other for ever. Whoever looks
+compares what it saw with what it sees, not clocks with clocks.
+"""
+
+from __future__ import annotations
+
+import json
+import threading
+import time
+from dataclasses import dataclass, field
+
+from catalog.errors import CatalogError
+from catalog.log.protocol import Fence
+from catalog.log.storage import Storage
+
+INTERVAL_S = 1.0
+_GRACE = 3
+"""In intervals: a leader that has shown no sign for so long is taken for dead."""
+_RELEASED = -1
+
+
+@dataclass(slots=True)
+class Heartbeat:
+    """Beats from start to stop, in a thread of its own."""
+
+    storage: Storage
+    fence: Fence
+    interval_s: float = INTERVAL_S
+    _stopped: threading.Event = field(default_factory=threading.Event)
+    _thread: threading.Thread | None = None
+
+    def start(self) -> None:
+        self._thread = threading.Thread(target=self._run, name="catalog-heartbeat", daemon=True)
+        self._thread.start()
+
+    def stop(self) -> None:
+        """End, and let whoever waits go ahead."""
+        self._stopped.set()
+        if self._thread is not None:
+            self._thread.join()
+            self._beat(_RELEASED)
+
+    def _run(self) -> None:
+        count = 0
+        while not self._stopped.is_set():
+            self._beat(count)
+            count += 1
+            self._stopped.wait(self.interval_s)
+
+    def _beat(self, count: int) -> None:
+        try:
+            self.storage.replace(_path(self.fence), json.dumps({"beat": count}).encode())
+        except CatalogError:
+            return  # a missed sign of life is nothing: the fence decides who may write
+
+
+def wait_for_leader(storage: Storage, fence: Fence, deadline: float, interval_s: float = INTERVAL_S) -> None:
+    """Wait until the leader of a fence has ended, shows no sign of life, or the deadline has come."""
+    seen, seen_at = _read(storage, fence), time.monotonic()
+    while seen != _RELEASED and time.monotonic() < min(deadline, seen_at + _GRACE * interval_s):
+        time.sleep(interval_s / 4)
+        now = _read(storage, fence)
+        if now != seen:
+            seen, seen_at = now, time.monotonic()
+
+
+def _read(storage: Storage, fence: Fence) -> int | None:
+    try:
+        raw = storage.read(_path(fence))
+        return None if raw is None else int(json.loads(raw)["beat"])
+    except (CatalogError, ValueError, KeyError, TypeError):
+        return None
+
+
+def _path(fence: Fence) -> str:
+    return f"heartbeats/{fence.generation}.{fence.epoch}.json"

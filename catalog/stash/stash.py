@@ -1,0 +1,224 @@
+"""The stash: what opens a log for reading and writing rows.
+
+One writer per process at a time; any number of processes. Every commit is checked against the newest state and made
+for exactly that state.
+"""
+
+from __future__ import annotations
+
+import uuid
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from dataclasses import dataclass, field
+from threading import RLock
+
+from google.protobuf.message import Message
+
+from catalog.errors import (
+    CatalogError,
+    ConflictError,
+    FencedError,
+    IndeterminateError,
+    RetryableError,
+    StaleGenerationError,
+    StoreUnreachableError,
+    TransactionConflictError,
+    VersionChangedError,
+)
+from catalog.log.maintenance import Policy, maintain, require_retained
+from catalog.log.protocol import Change, Commit, Fence, FileKind, Log, Mark, Operation
+from catalog.stash.arrays import rows_table
+from catalog.stash.checks import check_changes
+from catalog.stash.collections import Registry, encode
+from catalog.stash.consolidation import Due, Shape, due, merge
+from catalog.stash.constraints import Constraints
+from catalog.stash.head import Head
+from catalog.stash.transaction import RowChange, Transaction
+from catalog.stash.view import Happened, View, changes, load_view
+
+
+@dataclass(slots=True)
+class Stash:
+    head: Head
+    policy: Policy = field(default_factory=Policy)
+    shape: Shape = field(default_factory=Shape)
+    postponed: CatalogError | None = None
+    """Why maintenance was last left for another time."""
+    _lock: RLock = field(default_factory=RLock)
+
+    @classmethod
+    def open(cls, log: Log, registry: Registry, constraints: Constraints, policy: Policy | None = None) -> Stash:
+        return cls(Head.open(log, registry, constraints), policy or Policy())
+
+    @property
+    def ts(self) -> int:
+        return self.head.state.version
+
+    def refresh(self) -> int:
+        """See what others have committed; answer the newest ts."""
+        with self._lock:
+            self.head.catch_up()
+            return self.ts
+
+    def view(self, as_of: int | None = None) -> View:
+        """The rows now, or as they were."""
+        if as_of is None or as_of == self.ts:
+            return self.head.view
+        require_retained(self.head.log, self.head.state, as_of)
+        return load_view(self.head.view.bases, self.head.log.state(as_of))
+
+    @contextmanager
+    def transaction(self) -> Iterator[Transaction]:
+        """Commits on exit; on an exception nothing happens."""
+        self.refresh()
+        transaction = Transaction(self.head.registry, self.head.view)
+        yield transaction
+        self.commit(transaction)
+
+    def commit(self, transaction: Transaction, marks: Mapping[Mark, int] | None = None) -> int:
+        """Commit a transaction and the marks that change with it; answer its ts, or the present one if none is made."""
+        changes = transaction.changes
+        with self._lock:
+            while changes:
+                self.head.catch_up()
+                self._require_fence()
+                if transaction.conflicts_with(self.head.touched_since(transaction.view.state.version)):
+                    raise TransactionConflictError(transaction.view.state.version, self.ts)
+                check_changes(self.head, changes)
+                try:
+                    self._append(Operation.TRANSACTION, changes, marks)
+                except ConflictError:
+                    continue
+                self._maintain()
+                break
+            return self.ts
+
+    def take_over(self, generation: int, holder: str, expected: Fence | None = None) -> Fence | None:
+        """Become the leader: fence whoever was before; a lower generation than the store's is refused.
+
+        With `expected`, answers none if somebody else has become the leader since that fence.
+        """
+        with self._lock:
+            while True:
+                self.head.fence = None
+                self.head.catch_up()
+                before = self.head.state.fence
+                if generation < before.generation:
+                    raise StaleGenerationError(generation, before.generation)
+                if expected is not None and before != expected:
+                    return None
+                fence = Fence(generation, before.epoch + 1)
+                marks = {Mark.DEPLOY_GENERATION: fence.generation, Mark.EPOCH: fence.epoch}
+                try:
+                    self._append(Operation.FENCE, self._fence_rows(fence, holder), marks, fence)
+                except ConflictError:
+                    continue
+                self.head.fence = fence
+                return fence
+
+    def join(self) -> Fence:
+        """Write beside the present leader, until another takes over."""
+        with self._lock:
+            self.head.fence = None
+            self.head.catch_up()
+            self.head.fence = self.head.state.fence
+            return self.head.fence
+
+    def _require_fence(self) -> Fence:
+        held, current = self.head.fence, self.head.state.fence
+        if held is None or held != current:
+            raise FencedError(held or Fence(0, 0), current)
+        return held
+
+    def _fence_rows(self, fence: Fence, holder: str) -> tuple[RowChange, ...]:
+        collection = self.head.registry.named("fence_token")
+        key = encode(collection.key_type(scope="store"))
+        value = collection.value_type(deploy_generation=fence.generation, epoch=fence.epoch, holder=holder)
+        return (RowChange(collection, key, self.head.view.get(collection.name, key), encode(value)),)
+
+    def _append(
+        self,
+        operation: Operation,
+        changes: tuple[RowChange, ...],
+        marks: Mapping[Mark, int] | None = None,
+        fence: Fence | None = None,
+    ) -> Commit:
+        state, writer = self.head.state, fence or self._require_fence()
+        rows = _rows(changes, state.version + 1)
+        files = tuple(self.head.log.write(name, FileKind.TAIL, writer, rows_table(own)) for name, own in rows.items())
+        change = Change(operation, uuid.uuid4().hex, files, marks=marks or {})
+        commit = self.head.log.compare_and_append(state, change)
+        self.head.take(commit, rows)
+        return commit
+
+    def allocate(self, name: str, count: int) -> int:
+        """Take a block of ids in a commit of its own; answer the first."""
+        ids = self.head.registry.named("id_alloc")
+        key = ids.key_type(name=name)
+        while True:
+            try:
+                with self.transaction() as transaction:
+                    row = transaction.get(key)
+                    first = 1 if row is None else int(row.next_id)  # type: ignore[attr-defined]
+                    transaction.upsert(key, ids.value_type(next_id=first + count))
+            except TransactionConflictError:
+                continue
+            return first
+
+    def consolidate(self, collection: str) -> None:
+        """Make one base of all the files of a collection; no row changes."""
+        with self._lock:
+            self.head.catch_up()
+            self._merge(Due(collection, FileKind.BASE))
+
+    def subscribe(self, key_type: type[Message], since: int) -> Iterator[tuple[Message, Message, int, int]]:
+        """Every change after a ts up to the newest, in order: key, value, ts, diff."""
+        collection = self.head.registry.of_key(key_type)
+        state = self.head.state
+        require_retained(self.head.log, state, since)
+        for commit in self.head.log.commits(since + 1, self.refresh()):
+            if commit.operation in {Operation.MIGRATE, Operation.UNDO}:
+                raise VersionChangedError(
+                    state.marks[Mark.STASH_VERSION], commit.marks[Mark.STASH_VERSION], commit.version
+                )
+            if commit.operation is not Operation.CONSOLIDATE:
+                own = [file for file in commit.adds if file.collection == collection.name]
+                for key, value, ts, diff in changes(self.head.log, own):
+                    yield *collection.decode(key, value), ts, diff
+
+    def _merge(self, wanted: Due) -> None:
+        """Merge, and if others committed meanwhile try again with the same files, unless some of them are gone."""
+        change = merge(self.head.log, self.head.view, wanted, self._require_fence())
+        while all(file.path in self.head.state.files for file in change.removes):
+            try:
+                self.head.take(self.head.log.compare_and_append(self.head.state, change))
+            except ConflictError:
+                self.head.catch_up()
+            else:
+                return
+
+    def _maintain(self) -> None:
+        """Do what is due; what cannot be done now is no failure of the transaction before it, and is due again."""
+        try:
+            for wanted in due(self.head.state, self.shape):
+                self._merge(wanted)
+            done = maintain(self.head.log, self.head.state, self.policy)
+        except (RetryableError, StoreUnreachableError, IndeterminateError) as postponed:
+            self.postponed = postponed
+            self.head.catch_up()
+            return
+        self.postponed = done.postponed
+        if done.state.version != self.ts:
+            self.head.catch_up()
+
+
+def _rows(changes: tuple[RowChange, ...], ts: int) -> dict[str, list[Happened]]:
+    """What changes do to the tail, by collection: what goes before what comes."""
+    rows: dict[str, list[Happened]] = {change.collection.name: [] for change in changes}
+    for change in changes:
+        if change.before is not None:
+            rows[change.collection.name].append((change.key, change.before, ts, -1))
+    for change in changes:
+        if change.after is not None:
+            rows[change.collection.name].append((change.key, change.after, ts, 1))
+    return rows

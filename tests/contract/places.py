@@ -1,0 +1,136 @@
+"""Where a log can be, and how to make what it holds."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Protocol
+
+import pyarrow as pa
+
+from catalog.log.delta import DeltaLog
+from catalog.log.memory import LostResponseError, Memory, MemoryLog
+from catalog.log.protocol import (
+    ROWS,
+    Change,
+    DataFile,
+    Fence,
+    FileKind,
+    Log,
+    Mark,
+    Operation,
+    Point,
+    Reached,
+    State,
+    pass_on,
+)
+
+FENCE = Fence(0, 0)
+
+
+class Place(Protocol):
+    """One store, opened by as many processes as a test needs."""
+
+    def open(self, reached: Reached = pass_on) -> Log: ...
+
+    def wait(self, milliseconds: int) -> None:
+        """Let time pass on the clock of every log that is open here."""
+
+
+@dataclass
+class MemoryPlace:
+    memory: Memory = field(default_factory=lambda: Memory(now_ms=1_000_000))
+
+    def open(self, reached: Reached = pass_on) -> MemoryLog:
+        return MemoryLog(self.memory, reached=reached)
+
+    def wait(self, milliseconds: int) -> None:
+        self.memory.now_ms += milliseconds
+
+
+@dataclass
+class DeltaPlace:
+    uri: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    ahead_s: float = 0
+
+    def open(self, reached: Reached = pass_on) -> DeltaLog:
+        return DeltaLog(self.uri, self.options, reached=reached, clock=lambda: time.time() + self.ahead_s)
+
+    def wait(self, milliseconds: int) -> None:
+        self.ahead_s += milliseconds / 1000
+
+    @property
+    def folder(self) -> Path:
+        return Path(self.uri)
+
+    def entry(self, version: int) -> Path:
+        return self.folder / "_delta_log" / f"{version:020d}.json"
+
+    def checkpoint(self, version: int) -> Path:
+        return self.folder / "_delta_log" / f"{version:020d}.checkpoint.parquet"
+
+
+class Crash(BaseException):
+    """The process stops here."""
+
+
+class LoseAnswers:
+    """Lose the answer at each of some points."""
+
+    def __init__(self, *points: Point) -> None:
+        self.points = points
+
+    def __call__(self, point: Point) -> None:
+        if point in self.points:
+            raise LostResponseError(f"no answer at {point}")
+
+
+class CrashAt:
+    def __init__(self, point: Point) -> None:
+        self.point = point
+
+    def __call__(self, point: Point) -> None:
+        if point is self.point:
+            raise Crash(point)
+
+
+def rows(ts: int, *keys: bytes, diff: int = 1, value: bytes = b"value") -> pa.Table:
+    columns = {"key": list(keys), "value": [value] * len(keys), "ts": [ts] * len(keys), "diff": [diff] * len(keys)}
+    return pa.table(columns, schema=ROWS)
+
+
+def tail(log: Log, state: State, *keys: bytes, collection: str = "role", fence: Fence | None = None) -> DataFile:
+    """A file with these keys for the commit after a state."""
+    table = rows(state.version + 1, *(keys or (b"key",)))
+    return log.write(collection, FileKind.TAIL, state.fence if fence is None else fence, table)
+
+
+def change(*adds: DataFile, removes: tuple[DataFile, ...] = (), **more: object) -> Change:
+    operation = Operation(str(more.pop("operation", Operation.TRANSACTION)))
+    return Change(operation, uuid.uuid4().hex, adds, removes, **more)  # type: ignore[arg-type]
+
+
+def created(place: Place, reached: Reached = pass_on) -> tuple[Log, State]:
+    """A new log, and its first state."""
+    place.open().create(uuid.uuid4().hex)
+    log = place.open(reached)
+    return log, log.state(0)
+
+
+def append(log: Log, state: State, *keys: bytes, removes: tuple[DataFile, ...] = (), **marks: int) -> State:
+    """Commit one file with these keys; answer the state after it."""
+    asked = change(
+        tail(log, state, *keys), removes=removes, marks={Mark(name.lower()): number for name, number in marks.items()}
+    )
+    return state.after(log.compare_and_append(state, asked))
+
+
+def grown(log: Log, state: State, count: int) -> State:
+    """Commit so often, each time a file in place of the one before."""
+    for _ in range(count):
+        state = append(log, state, removes=tuple(state.files.values()))
+    return state

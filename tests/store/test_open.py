@@ -1,0 +1,225 @@
+"""Opening a store in each of its modes, and what a new store holds."""
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+import threading
+from pathlib import Path
+
+import pytest
+from google.protobuf import json_format
+
+from catalog import STASH_VERSION, open_catalog
+from catalog.errors import (
+    FencedError,
+    NotAStoreError,
+    NotInitializedError,
+    ReadOnlyError,
+    StaleGenerationError,
+    StoreTooNewError,
+    UpgradeNeededError,
+)
+from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Change, Mark, Operation
+from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, SettingKey, SettingValue
+from catalog.open import Catalog, Mode, Patience, open_store
+from catalog.upgrade import PROJECT
+
+GOLDEN = Path(__file__).parents[1] / "golden" / f"initial_v{STASH_VERSION}.json"
+SYSTEM = RoleId(system=2)
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    """A store that was made and left."""
+    with open_catalog(tmp_path / "store"):
+        return tmp_path / "store"
+
+
+def dump(catalog: Catalog) -> dict[str, list[object]]:
+    """Every row but the fence, as JSON."""
+    view, registry = catalog._stash.view(), catalog._stash.head.registry  # noqa: SLF001
+    return {
+        name: [
+            [json_format.MessageToDict(part, preserving_proto_field_name=True) for part in collection.decode(*row)]
+            for row in view.rows(name)
+        ]
+        for name, collection in sorted(registry.by_name.items())
+        if name != "fence_token"
+    }
+
+
+def test_a_new_store_holds_what_its_golden_file_says(store: Path) -> None:
+    """Whoever changes what a store begins with changes the golden file, and sees it in review."""
+    with open_catalog(store, "read-only") as catalog:
+        assert dump(catalog) == json.loads(GOLDEN.read_text(encoding="utf-8"))
+        assert (catalog.version, catalog.epoch) == (STASH_VERSION, 1)
+
+
+def test_initialising_is_one_commit(store: Path) -> None:
+    """Version 0 makes the log, 1 the fence, 2 everything else."""
+    log = DeltaLog(f"{store}/stash", {})
+    commits = [log.commit(version) for version in range(log.verify() + 1)]
+    assert [commit.operation for commit in commits] == [Operation.CREATE, Operation.FENCE, Operation.TRANSACTION]
+    assert commits[2].marks == {Mark.STASH_VERSION: STASH_VERSION}
+
+
+def test_a_store_is_initialised_once(store: Path) -> None:
+    """Opening again adds a fence and nothing else."""
+    with open_catalog(store) as catalog:
+        assert (catalog.epoch, len(list(catalog.rows(RoleKey)))) == (2, 2)
+
+
+def test_members_write_beside_the_leader_until_another_leads(store: Path) -> None:
+    """All may write, and all are fenced when a new leader comes."""
+    with open_catalog(store) as leader, open_catalog(store, "member") as member:
+        with member.transaction() as tx:
+            tx.insert(SettingKey(name="a"), SettingValue(value="1"))
+        leader.refresh()
+        assert SettingKey(name="a") in [key for key, _ in leader.rows(SettingKey)]
+        with open_catalog(store, deploy_generation=1):
+            with pytest.raises(FencedError), member.transaction() as tx:
+                tx.delete(SettingKey(name="a"))
+            with pytest.raises(FencedError):
+                leader.refresh()
+        with pytest.raises(StaleGenerationError):
+            open_catalog(store)
+
+
+def test_read_only_writes_nothing_and_sees_others_on_refresh(store: Path) -> None:
+    """It serves one ts until it is asked to look again."""
+    with open_catalog(store, "read-only") as reader, open_catalog(store) as leader:
+        with pytest.raises(ReadOnlyError, match="open it as leader or member"), reader.transaction():
+            pass
+        with leader.transaction() as tx:
+            tx.insert(SettingKey(name="a"), SettingValue(value="1"))
+        assert SettingKey(name="a") not in [key for key, _ in reader.rows(SettingKey)]
+        reader.refresh()
+        assert SettingKey(name="a") in [key for key, _ in reader.rows(SettingKey)]
+
+
+def test_a_savepoint_is_writable_and_leaves_the_store_alone(store: Path) -> None:
+    """What is tried there is gone afterwards, scratch and all."""
+    before = sorted((path, path.read_bytes()) for path in store.rglob("*") if path.is_file())
+    with open_catalog(store, "savepoint") as savepoint:
+        scratch = savepoint._scratch  # noqa: SLF001
+        assert scratch is not None
+        with savepoint.transaction() as tx:
+            tx.insert(ItemKey(id=1), ItemValue(schema_id=3, name="t", owner_id=SYSTEM))
+        assert [value.name for _, value in savepoint.rows(ItemKey)] == ["t"]  # type: ignore[attr-defined]
+    assert sorted((path, path.read_bytes()) for path in store.rglob("*") if path.is_file()) == before
+    assert not scratch.exists()
+
+
+def test_ids_come_in_blocks_and_never_twice(store: Path) -> None:
+    """Two processes that allocate at once get different ids."""
+    with open_catalog(store) as leader, open_catalog(store, "member") as member:
+        given = [catalog.allocate("item") for _ in range(70) for catalog in (leader, member)]
+    assert len(set(given)) == 140
+    with open_catalog(store) as later:
+        assert later.allocate("item") > max(given)
+
+
+def test_typed_columns_are_read_without_a_jvm(store: Path) -> None:
+    """The rows of a collection as Arrow structs."""
+    with open_catalog(store, "read-only") as catalog:
+        assert catalog.table("setting").to_pylist() == [
+            {"key": {"name": "default_cluster"}, "value": {"value": "default"}},
+            {"key": {"name": "default_database"}, "value": {"value": "default"}},
+        ]
+
+
+def test_opening_loads_no_pyspark_and_starts_no_jvm(store: Path) -> None:
+    """An up-to-date store is served from this process alone."""
+    code = f"import sys, catalog\nwith catalog.open_catalog({str(store)!r}): print(*sys.modules)"
+    loaded = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True).stdout.split()
+    assert [name for name in loaded if name.split(".")[0] in {"pyspark", "py4j", "pandas"}] == []
+
+
+@pytest.mark.parametrize("mode", ["member", "read-only", "savepoint", "debug"])
+def test_only_a_leader_makes_a_store(tmp_path: Path, mode: str) -> None:
+    """Any other mode refuses an empty place and leaves it empty."""
+    with pytest.raises(NotAStoreError, match="a store is made by a leader"):
+        open_catalog(tmp_path / "new", mode)
+    assert not (tmp_path / "new").exists()
+
+
+def test_a_folder_with_something_else_in_it_is_refused(tmp_path: Path) -> None:
+    """Nobody's files become part of a store by accident."""
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(NotAStoreError, match=r"notes\.txt is there"):
+        open_catalog(tmp_path)
+    assert [path.name for path in tmp_path.iterdir()] == ["notes.txt"]
+
+
+def test_a_store_of_another_project_or_layout_is_refused(store: Path) -> None:
+    """store.json says what a store is."""
+    identity = json.loads((store / "store.json").read_text())
+    for change, words in (({"project": "shop"}, "belongs to the project shop"), ({"layout": 2}, "its layout is 2")):
+        (store / "store.json").write_text(json.dumps(identity | change))
+        with pytest.raises(NotAStoreError, match=words):
+            open_catalog(store)
+    (store / "store.json").write_text("{")
+    with pytest.raises(NotAStoreError, match=r"store\.json cannot be read"):
+        open_catalog(store)
+
+
+def test_a_store_that_was_never_initialised_waits_for_a_leader(store: Path, tmp_path: Path) -> None:
+    """A leader that died before its first commit left nothing that others could misread."""
+    other = tmp_path / "half"
+    other.mkdir()
+    (other / "store.json").write_text((store / "store.json").read_text())
+    DeltaLog(f"{other}/stash", {}).create("made")
+    with pytest.raises(NotInitializedError, match="open it as leader once"):
+        open_catalog(other, "member")
+    with open_catalog(other) as catalog:
+        assert catalog.version == STASH_VERSION
+
+
+@pytest.mark.parametrize(
+    ("version", "error"), [(STASH_VERSION + 1, StoreTooNewError), (STASH_VERSION - 1, UpgradeNeededError)]
+)
+def test_a_store_of_another_version_is_refused_before_anyone_is_fenced(
+    store: Path, version: int, error: type[Exception]
+) -> None:
+    """The refusal writes nothing."""
+    log = DeltaLog(f"{store}/stash", {})
+    state = log.state(log.verify())
+    log.compare_and_append(state, Change(Operation.TRANSACTION, "x", marks={Mark.STASH_VERSION: version}))
+    for mode in ("leader", "member", "read-only", "savepoint"):
+        with pytest.raises(error):
+            open_catalog(store, mode)
+    assert log.verify() == state.version + 1
+
+
+def test_a_leader_of_the_same_generation_is_waited_for(store: Path) -> None:
+    """The second leads when the first has ended, and not before."""
+    patience = Patience(lock_timeout_s=30, heartbeat_s=0.05)
+    first = open_store(PROJECT, store, Mode.LEADER, {}, patience)
+    epochs = []
+
+    def lead() -> None:
+        with open_store(PROJECT, store, Mode.LEADER, {}, patience) as second:
+            epochs.append(second.epoch)
+
+    waiting = threading.Thread(target=lead)
+    waiting.start()
+    waiting.join(timeout=0.5)
+    assert waiting.is_alive()
+    with first.transaction() as tx:
+        tx.insert(SettingKey(name="a"), SettingValue(value="1"))
+    first.close()
+    waiting.join(timeout=20)
+    assert epochs == [first.epoch + 1]
+
+
+def test_a_leader_that_does_not_end_is_replaced_after_the_timeout(store: Path) -> None:
+    """Waiting has an end; the fence keeps it safe."""
+    patience = Patience(lock_timeout_s=0.3, heartbeat_s=0.05)
+    with open_store(PROJECT, store, Mode.LEADER, {}, patience) as first:
+        with open_store(PROJECT, store, Mode.LEADER, {}, patience) as second:
+            assert second.epoch == first.epoch + 1
+        with pytest.raises(FencedError):
+            first.refresh()
