@@ -23,6 +23,7 @@ from catalog.errors import (
     MissingFileError,
     NoStoreError,
     StoreUnreachableError,
+    TornLogError,
 )
 from catalog.log.commits import attempt, check_change, check_size, committed, sealing
 from catalog.log.entries import LOG_FOLDER, checkpoint_path, entry_path, metadata, sealing_entry, stats
@@ -104,6 +105,8 @@ class DeltaLog:
     def verify(self) -> int:
         head = self._snapshots.newest()
         self.commit(head)
+        if self._snapshots.goes_on_after_gap(head):
+            raise TornLogError(self.uri, head + 1, "it is missing, and later ones are there")
         return head
 
     def head(self, known: int) -> int:

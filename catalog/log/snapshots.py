@@ -27,6 +27,8 @@ from catalog.log.storage import Storage, each
 
 HINT = f"{LOG_FOLDER}/_last_checkpoint"
 _CHECKPOINT_COLUMNS = ["add.path", "add.partitionValues", "add.size", "add.stats", "txn.appId", "txn.version"]
+_GAP_MAX = 32
+"""How far beyond the newest entry an opening looks for others."""
 
 
 class Snapshots:
@@ -56,6 +58,14 @@ class Snapshots:
             head += 1
         # Entries are expired in order: if this one is still there, the one after it was never written.
         return head if self._storage.size(entry_path(head)) is not None else None
+
+    def goes_on_after_gap(self, head: int) -> bool:
+        """Whether there are entries beyond the first that is missing: somebody removed one.
+
+        Listing would tell for sure, but takes longer the longer the history is.
+        """
+        beyond = range(head + 2, head + 2 + _GAP_MAX)
+        return not self._storage.remote and any(self._storage.size(entry_path(later)) is not None for later in beyond)
 
     def listed(self) -> tuple[list[int], list[int]]:
         """The versions of all entries and of all checkpoints."""

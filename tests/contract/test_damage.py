@@ -329,3 +329,12 @@ def test_a_cut_of_any_length_is_noticed(folder: DeltaPlace) -> None:
         folder.entry(2).write_bytes(raw[:length])
         with pytest.raises(TornLogError):
             folder.open().verify()
+
+
+def test_an_entry_that_is_missing_below_later_ones_is_noticed(folder: DeltaPlace) -> None:
+    """Acknowledged commits are never passed over in silence."""
+    grown(*created(folder), 7)
+    entry = Path(folder.uri) / "_delta_log" / f"{5:020d}.json"
+    entry.unlink()
+    with pytest.raises(TornLogError, match=r"log entry 5 of .* is damaged: it is missing, and later ones are there"):
+        folder.open().verify()

@@ -25,6 +25,7 @@ from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Mark, Operation
 from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, SettingKey, SettingValue
 from catalog.open import Catalog, Mode, Patience, open_store
+from catalog.stash.fsck import fsck
 from catalog.upgrade import PROJECT
 
 GOLDEN = Path(__file__).parents[1] / "golden" / f"initial_v{STASH_VERSION}.json"
@@ -223,3 +224,10 @@ def test_a_leader_that_does_not_end_is_replaced_after_the_timeout(store: Path) -
             assert second.epoch == first.epoch + 1
         with pytest.raises(FencedError):
             first.refresh()
+
+
+def test_a_new_store_is_sound(store: Path) -> None:
+    """What initialising wrote passes every check there is."""
+    with open_catalog(store, "read-only") as catalog:
+        head = catalog._stash.head  # noqa: SLF001
+        assert fsck(head.log, head.registry, head.constraints).findings == ()

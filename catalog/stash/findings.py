@@ -1,0 +1,123 @@
+"""What a check of a stash can find, and whether and how each can be repaired: plain data."""
+
+from __future__ import annotations
+
+from collections import Counter
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+_LISTED_MAX = 1000
+"""Findings of one code that are listed; the others are only counted."""
+
+
+class Code(StrEnum):
+    """What was found. A code never changes its meaning."""
+
+    NO_LOG = "F101"
+    ENTRY = "F102"
+    """An entry is missing, damaged, foreign or too new."""
+    STATE = "F103"
+    """No checkpoint and entries lead to a state that is retained."""
+    CHECKPOINT = "F104"
+    """The checkpoint and the entries lead to different states."""
+    SEQUENCE = "F105"
+    """An entry does not fit those before it."""
+    MISSING = "F201"
+    CORRUPT = "F202"
+    UNREADABLE = "F203"
+    CONTENT = "F204"
+    """A file is what was written, and should not have been."""
+    TS = "F205"
+    ORPHAN = "F206"
+    COLLECTION = "F301"
+    MULTIPLICITY = "F302"
+    """A row is there other than not or once, or its key has several values."""
+    ORDER = "F303"
+    """The newest that the tail says of a row is not what its rows add up to."""
+    CONSOLIDATION = "F304"
+    """A consolidation changed rows."""
+    UNDECODABLE = "F305"
+    UNFAITHFUL = "F306"
+    """A message does not encode to the bytes it was decoded from."""
+    DUPLICATE = "F401"
+    DANGLING = "F402"
+    FENCE = "F403"
+    VERSION = "F404"
+    UNCHECKED = "F901"
+    """Something could not be checked, because of another finding."""
+
+
+class Severity(StrEnum):
+    ERROR = "error"
+    SWEEPABLE = "sweepable"
+    NOTE = "note"
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    code: Code
+    severity: Severity
+    where: str
+    what: str
+    repair: str
+    """Whether it can be repaired, and how."""
+
+
+@dataclass(frozen=True, slots=True)
+class Report:
+    findings: tuple[Finding, ...]
+    entries: int
+    files: int
+    rows: int
+
+    @property
+    def ok(self) -> bool:
+        return all(finding.severity is not Severity.ERROR for finding in self.findings)
+
+
+RESTORE = "cannot be repaired from what is here: restore a copy of the store"
+RESTORE_FILE = "cannot be repaired from what is here: restore this file, or a copy of the store"
+SET_ASIDE = (
+    "can be repaired if the machine stopped while it was written: it was never acknowledged, set it aside; "
+    "else restore a copy of the store"
+)
+SPARE = "needs no repair: nothing that can still be read depends on it, and it will be expired"
+CHECKPOINT_AGAIN = (
+    "can be repaired if the entries are right: set the checkpoint and the pointer to it aside and checkpoint again; "
+    "else restore the entries, or a copy of the store"
+)
+SWEEP = "can be repaired: maintenance sweeps it once nobody can commit it any more"
+CHANGE_ROWS = "can be repaired: change or delete all but one of these rows in a transaction"
+MEND_REFERENCE = (
+    "can be repaired: insert the row that is referred to, or change the one that refers to it, in a transaction"
+)
+WRITE_AGAIN = "can be repaired: write the row again in a transaction; what this build does not know of it is lost"
+OTHER_BUILD = "cannot be judged by this build: check the store with one of the version that wrote it"
+TAKE_OVER = "can be repaired: open the store as leader, which writes both anew"
+REPAIR_FIRST = "repair the other findings and check again"
+
+
+@dataclass(slots=True)
+class Findings:
+    """Those of one check, as they are made."""
+
+    listed: list[Finding] = field(default_factory=list)
+    counts: Counter[Code] = field(default_factory=Counter)
+
+    def add(self, code: Code, where: str, what: str, repair: str, severity: Severity = Severity.ERROR) -> None:
+        self.counts[code] += 1
+        if self.counts[code] <= _LISTED_MAX:
+            self.listed.append(Finding(code, severity, where, what, repair))
+
+    def unchecked(self, where: str, what: str) -> None:
+        self.add(Code.UNCHECKED, where, what, REPAIR_FIRST, Severity.NOTE)
+
+    def all(self, uri: str) -> tuple[Finding, ...]:
+        more = ((code, count - _LISTED_MAX) for code, count in self.counts.items() if count > _LISTED_MAX)
+        return (
+            *self.listed,
+            *(
+                Finding(Code.UNCHECKED, Severity.NOTE, uri, f"{count} more of {code} are not listed", REPAIR_FIRST)
+                for code, count in more
+            ),
+        )

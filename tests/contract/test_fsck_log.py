@@ -1,0 +1,163 @@
+"""What a check of a stash finds in its log and marks; files and rows are still checked as far as they are known."""
+
+from __future__ import annotations
+
+import json
+from dataclasses import replace
+
+import pyarrow as pa
+import pyarrow.parquet as pq
+import pytest
+
+from catalog.generated import objects_pb2 as types
+from catalog.log.protocol import Mark
+from catalog.stash.findings import Code, Severity
+from tests.contract.places import DeltaPlace, MemoryPlace, Place
+from tests.contract.test_fsck import checked, filled, live_file, only, raw, slip
+from tests.contract.test_stash import open_stash
+
+
+@pytest.fixture(params=["memory", "local"])
+def near(request: pytest.FixtureRequest, folder: DeltaPlace) -> Place:
+    return MemoryPlace() if request.param == "memory" else folder
+
+
+@pytest.mark.parametrize("content", [b"", b"\x00\xff garbage", b"17\n", None])
+def test_a_damaged_entry_in_the_middle_is_found(folder: DeltaPlace, content: bytes | None) -> None:
+    """Without a checkpoint after it nothing newer can be read, so what is before it is checked."""
+    stash = filled(folder)
+    folder.entry(3).unlink() if content is None else folder.entry(3).write_bytes(content)
+    report = checked(folder)
+    errors = [finding for finding in report.findings if finding.severity is Severity.ERROR]
+    assert [(error.code, error.where) for error in errors] == [
+        (Code.ENTRY, "entry 3"),
+        (Code.STATE, f"ts {stash.ts}"),
+    ]
+    assert "restore a copy" in errors[0].repair
+    assert errors[1].what.endswith("files and rows were checked as of ts 2")
+    assert report.files
+
+
+@pytest.mark.parametrize("damage", ["garbage", "missing"])
+def test_a_damaged_entry_before_a_checkpoint_is_found(folder: DeltaPlace, damage: str) -> None:
+    """The newest state is checked, and no file is taken for an orphan."""
+    stash = filled(folder)
+    stash.head.log.checkpoint(stash.ts)
+    folder.entry(3).write_bytes(b"garbage") if damage == "garbage" else folder.entry(3).unlink()
+    where, what, repair = only(checked(folder), Code.ENTRY)
+    assert where == "entry 3"
+    assert "is damaged" in what
+    assert "restore a copy" in repair
+
+
+def test_a_gap_after_a_checkpoint_is_found(folder: DeltaPlace) -> None:
+    """Entries beyond it are not forgotten."""
+    stash = filled(folder)
+    stash.head.log.checkpoint(3)
+    folder.entry(5).unlink()
+    found = {(finding.code, finding.where) for finding in checked(folder).findings}
+    assert (Code.ENTRY, "entry 5") in found
+    assert (Code.STATE, f"ts {stash.ts}") in found
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage"])
+def test_a_torn_newest_entry_can_be_set_aside(folder: DeltaPlace, content: bytes) -> None:
+    """Its transaction was never acknowledged; everything before it is still checked."""
+    stash = filled(folder)
+    newest = stash.ts
+    folder.entry(newest).write_bytes(content)
+    errors = [finding for finding in checked(folder).findings if finding.severity is Severity.ERROR]
+    assert [(error.code, error.where) for error in errors] == [
+        (Code.ENTRY, f"entry {newest}"),
+        (Code.STATE, f"ts {newest}"),
+    ]
+    assert "set it aside" in errors[0].repair
+
+
+def test_a_foreign_entry_is_found(folder: DeltaPlace) -> None:
+    """Somebody else wrote to the store."""
+    stash = filled(folder)
+    stash.head.log.checkpoint(stash.ts)
+    folder.entry(3).write_bytes(folder.entry(3).read_bytes().replace(b"stash.", b"other."))
+    where, what, repair = only(checked(folder), Code.ENTRY)
+    assert where == "entry 3"
+    assert "was not written by this program" in what
+    assert "restore a copy from before that" in repair
+
+
+def test_an_entry_that_removes_what_is_not_there_is_found(folder: DeltaPlace) -> None:
+    """delta-rs would accept it without a word."""
+    stash = filled(folder)
+    newest = stash.ts
+    lines = [json.loads(line) for line in folder.entry(newest).read_text().splitlines()]
+    info = next(line["commitInfo"] for line in lines if "commitInfo" in line)
+    info["stash.actions"] = str(int(info["stash.actions"]) + 1)
+    lines.append({"remove": {"path": "collection=role/nothing.parquet", "dataChange": True}})
+    folder.entry(newest).write_text("\n".join(json.dumps(line) for line in lines) + "\n")
+    where, what, _ = only(checked(folder), Code.SEQUENCE)
+    assert (where, what) == (f"entry {newest}", "it removes collection=role/nothing.parquet, which was not there")
+
+
+def test_a_checkpoint_that_lost_a_file_is_found(folder: DeltaPlace) -> None:
+    """It can be read, but the entries say otherwise."""
+    stash = filled(folder)
+    stash.head.log.checkpoint(stash.ts - 1)
+    checkpoint = folder.checkpoint(stash.ts - 1)
+    table = pq.ParquetFile(checkpoint).read()
+    role = live_file(stash, "role").path
+    kept = [(row["add"] or {}).get("path") != role for row in table.select(["add"]).to_pylist()]
+    pq.write_table(table.filter(pa.array(kept)), checkpoint)
+    found = [f for f in checked(folder).findings if f.code is Code.CHECKPOINT]
+    assert [finding.where for finding in found] == [f"ts {stash.ts - 1}", f"ts {stash.ts}"]
+    assert all(role in finding.what and "checkpoint again" in finding.repair for finding in found)
+
+
+def test_what_is_no_stash_is_a_finding(folder: DeltaPlace) -> None:
+    """Checking never raises."""
+    where, what, repair = only(checked(folder), Code.NO_LOG)
+    assert where == folder.open().uri
+    assert "there is no stash" in what
+    assert "initialise a store" in repair
+
+
+@pytest.mark.parametrize("mark", [Mark.EPOCH, Mark.DEPLOY_GENERATION])
+def test_a_fence_that_differs_from_its_row_is_found(near: Place, mark: Mark) -> None:
+    """The next leader writes both."""
+    slip(filled(near), near, change=lambda change: replace(change, marks={mark: 9}))
+    where, what, repair = only(checked(near), Code.FENCE)
+    assert where == "`fence_token`"
+    assert "the row says (1, 1), the marks of the log" in what
+    assert "open the store as leader" in repair
+    stash = open_stash(near)
+    stash.take_over(9, "next")
+    assert checked(near).findings == ()
+
+
+def test_a_version_that_differs_from_its_row_is_found(near: Place) -> None:
+    """If both are there."""
+    stash = filled(near)
+    row = raw(types.ConfigKey(name="stash_version"), types.ConfigValue(number=22))
+    slip(stash, near, "config", (row,), change=lambda change: replace(change, marks={Mark.STASH_VERSION: 22}))
+    assert checked(near).findings == ()
+    slip(open_stash(near), near, change=lambda change: replace(change, marks={Mark.STASH_VERSION: 21}))
+    where, what, repair = only(checked(near), Code.VERSION)
+    assert where == "`config` stash_version"
+    assert what == "the row says 22, the mark of the log 21"
+    assert "restore a copy" in repair
+
+
+def test_a_fence_that_went_back_is_found(near: Place) -> None:
+    """No commit may do that."""
+    stash = filled(near)
+    slip(stash, near, change=lambda change: replace(change, marks={Mark.EPOCH: 0}))
+    assert {finding.code for finding in checked(near).findings} == {Code.SEQUENCE, Code.FENCE}
+
+
+def test_a_commit_that_landed_twice_is_found(near: Place) -> None:
+    """By its txid."""
+    stash = filled(near)
+    for _ in range(2):
+        slip(stash, near, change=lambda change: replace(change, txid="twice"))
+    where, what, _ = only(checked(near), Code.SEQUENCE)
+    assert where == f"entry {stash.refresh()}"
+    assert what == f"it is entry {stash.ts - 1} again: twice"
