@@ -43,6 +43,11 @@ class Snapshots:
             return head
         versions, checkpoints = self.listed()
         if versions:
+            gap = next(
+                (later - 1 for later, earlier in zip(versions[1:], versions, strict=False) if later - earlier > 1), None
+            )
+            if gap is not None:
+                raise TornLogError(self._uri, gap, "it is missing, and later ones are there")
             return versions[-1]
         if checkpoints:
             raise TornLogError(self._uri, checkpoints[-1], "it is missing")

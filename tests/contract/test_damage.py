@@ -331,9 +331,14 @@ def test_a_cut_of_any_length_is_noticed(folder: DeltaPlace) -> None:
             folder.open().verify()
 
 
-def test_an_entry_that_is_missing_below_later_ones_is_noticed(folder: DeltaPlace) -> None:
+@pytest.mark.parametrize("checkpointed", [True, False])
+def test_an_entry_that_is_missing_below_later_ones_is_noticed(folder: DeltaPlace, *, checkpointed: bool) -> None:
     """Acknowledged commits are never passed over in silence."""
-    grown(*created(folder), 7)
+    log, state = created(folder)
+    state = grown(log, state, 3)
+    if checkpointed:
+        log.checkpoint(state.version)
+    grown(log, state, 4)
     entry = Path(folder.uri) / "_delta_log" / f"{5:020d}.json"
     entry.unlink()
     with pytest.raises(TornLogError, match=r"log entry 5 of .* is damaged: it is missing, and later ones are there"):
