@@ -88,14 +88,15 @@ def matrix(session: nox.Session) -> None:
 
 def run_tests(session: nox.Session) -> None:
     session.install("-e", ".", *group("test"))
-    session.run("pytest", "-n", "2", *session.posargs)
+    session.run("pytest", "-n", "2", "--dist", "loadgroup", *session.posargs)
 
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """Run the long versions of the property tests."""
+    """Run the long versions of the property and crash tests."""
     session.install("-e", ".", *group("test"))
     session.run("pytest", "-n", "2", "--hypothesis-profile", "soak", "tests/unit", *session.posargs)
+    session.run("pytest", "-s", "tests/crashes/test_kills.py", env={"CRASHES": "500"})
 
 
 @nox.session

@@ -29,12 +29,13 @@ from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.consolidation import base_tables
 from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, wait_for_leader
-from catalog.stash.identity import make_identity, read_identity
+from catalog.stash.identity import is_unfinished, make_identity, read_identity
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
 
 if TYPE_CHECKING:
     import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
 
 _Key = TypeVar("_Key", bound=Message)
 _ID_BLOCK = 64
@@ -53,13 +54,22 @@ class Mode(StrEnum):
     """Reads at the store's own version, with that version's types."""
 
 
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store is, and whose."""
+
+    uri: str
+    options: Mapping[str, str]
+    project: str
+
+
 class Catalog:
     """An open store."""
 
     def __init__(
-        self, stash: Stash, mode: Mode, heartbeat: Heartbeat | None = None, scratch: Path | None = None
+        self, stash: Stash, mode: Mode, place: Place, *, heartbeat: Heartbeat | None = None, scratch: Path | None = None
     ) -> None:
-        self._stash, self._mode = stash, mode
+        self._stash, self._mode, self._place = stash, mode, place
         self._heartbeat, self._scratch = heartbeat, scratch
         self._ids: dict[str, tuple[int, int]] = {}
 
@@ -104,6 +114,15 @@ class Catalog:
             for batch in bounded_batches(rows)
         ]
         return pa.Table.from_batches(batches, schema=types)
+
+    def dataframe(self, name: str, as_of: int | None = None, spark: SparkSession | None = None) -> DataFrame:
+        """A collection as a Spark DataFrame of typed columns, at a ts; by default what this catalog shows now."""
+        from catalog.datasource import dataframe  # noqa: PLC0415 - whoever asks for no frame needs no pyspark
+        from catalog.spark.session import local_session  # noqa: PLC0415
+
+        session = spark if spark is not None else local_session()
+        place, at = self._place, self.ts if as_of is None else as_of
+        return dataframe(session, place.uri, place.options, name, at, project=place.project)
 
     def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
         """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""
@@ -150,6 +169,7 @@ def open_store(
 ) -> Catalog:
     storage = open_storage(os.fspath(store), options)
     identity = read_identity(storage, project.name)
+    place = Place(storage.uri, options, project.name)
     log = DeltaLog(f"{storage.uri}/stash", options)
     if identity is None:
         if mode is not Mode.LEADER:
@@ -168,19 +188,19 @@ def open_store(
             except BaseException:
                 heartbeat.stop()
                 raise
-            return Catalog(stash, mode, heartbeat)
+            return Catalog(stash, mode, place, heartbeat=heartbeat)
         case Mode.MEMBER:
             stash.join()
-            return Catalog(stash, mode)
+            return Catalog(stash, mode, place)
         case Mode.READ_ONLY | Mode.DEBUG:
-            return Catalog(stash, mode)
+            return Catalog(stash, mode, place)
         case Mode.SAVEPOINT:
             return _savepoint(project, stash, mode)
 
 
 def _make_store(storage: Storage, project: Project) -> None:
     """Make an empty place a store; several processes may do so at once."""
-    stray = next(storage.entries(besides="heartbeats"), None)
+    stray = next((entry for entry in storage.entries(besides="heartbeats") if not is_unfinished(entry.path)), None)
     if stray is not None and read_identity(storage, project.name) is None:
         raise NotAStoreError(storage.uri, f"there is no store.json, but {stray.path} is there")
     make_identity(storage, project.name)
@@ -242,7 +262,8 @@ def _savepoint(project: Project, stash: Stash, mode: Mode) -> Catalog:
         log.compare_and_append(log.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks))
         copy = Stash.open(log, stash.head.registry, project.constraints)
         copy.take_over(view.state.fence.generation, "savepoint")
-        return Catalog(copy, mode, scratch=scratch)
+        make_identity(open_storage(str(scratch), {}), project.name)
+        return Catalog(copy, mode, Place(str(scratch), {}, project.name), scratch=scratch)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise

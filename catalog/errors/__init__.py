@@ -17,6 +17,8 @@
     ├── UnknownCollectionError      fix the call
     ├── ReadOnlyError               open the store in another mode
     ├── InvalidChangeError          report an error of the program
+    ├── ReadOptionError             fix the options of the query
+    ├── SparkStartError             mend Java or its memory
     ├── UnfitColumnError            fix the migration or the query
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
@@ -70,6 +72,7 @@ from catalog.errors.rows import (
     DuplicateError,
     KeyExistsError,
     NoSuchRowError,
+    ReadOptionError,
     UnfitColumnError,
     UnknownCollectionError,
     ValueTypeError,
@@ -91,6 +94,7 @@ from catalog.errors.stores import (
 from catalog.errors.versions import (
     GeneratedCodeError,
     LogTooNewError,
+    SparkStartError,
     StoreTooNewError,
     StoreTooOldError,
     UnsupportedMessageError,
@@ -122,8 +126,10 @@ __all__ = [
     "NotAStoreError",
     "NotInitializedError",
     "ReadOnlyError",
+    "ReadOptionError",
     "RetiredError",
     "RetryableError",
+    "SparkStartError",
     "StaleGenerationError",
     "StepRunningError",
     "StoreFullError",

@@ -93,3 +93,16 @@ class UnfitColumnError(CatalogError):
             found,
             needed,
         )
+
+
+class ReadOptionError(CatalogError):
+    def __init__(self, option: str, found: str, needed: str) -> None:
+        self.option, self.found, self.needed = option, found, needed
+        super().__init__(
+            f"option {option} of the catalog format: {found}",
+            "read without it, the rows might not be those that were asked for",
+            f"needed: {needed}",
+            option,
+            found,
+            needed,
+        )

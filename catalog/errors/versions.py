@@ -93,3 +93,15 @@ class UnsupportedMessageError(CatalogError):
             name,
             reason,
         )
+
+
+class SparkStartError(CatalogError):
+    def __init__(self, reason: str, log: str) -> None:
+        self.reason, self.log = reason, log
+        super().__init__(
+            f"Spark did not start: {reason}",
+            "it needs Java 17 or 21, found by JAVA_HOME or on the path, and memory for one Java process",
+            f"mend the cause; all that Spark said is in {log}",
+            reason,
+            log,
+        )

@@ -89,7 +89,13 @@ class DeltaLog:
         if self._storage.size(entry_path(0)) is not None or any(self._snapshots.listed()):
             self.verify()
             return False
-        self._check_empty()
+        try:
+            self._check_empty()
+        except ForeignTableError:
+            if not any(self._snapshots.listed()):
+                raise
+            self.verify()  # another process made and filled the log since we looked
+            return False
         self._storage.prepare(LOG_FOLDER)
         change = Change(Operation.CREATE, txid)
         try:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import re
 import uuid
 from dataclasses import asdict, dataclass
 
@@ -11,6 +12,7 @@ from catalog.log.storage import Storage
 
 LAYOUT = 1
 _PATH = "store.json"
+_UNFINISHED = re.compile(r"\.store\.json\.[0-9a-f]{32}\.tmp")
 
 
 @dataclass(frozen=True, slots=True)
@@ -46,3 +48,8 @@ def read_identity(storage: Storage, project: str) -> Identity | None:
     if identity.layout != LAYOUT:
         raise NotAStoreError(storage.uri, f"its layout is {identity.layout}, and this build knows {LAYOUT}")
     return identity
+
+
+def is_unfinished(path: str) -> bool:
+    """Whether a file is a `store.json` that another process is about to make, or stopped before it did."""
+    return _UNFINISHED.fullmatch(path) is not None

@@ -18,10 +18,7 @@ from catalog.errors import (
     CatalogError,
     ConflictError,
     FencedError,
-    IndeterminateError,
-    RetryableError,
     StaleGenerationError,
-    StoreUnreachableError,
     TransactionConflictError,
     VersionChangedError,
 )
@@ -198,18 +195,20 @@ class Stash:
                 return
 
     def _maintain(self) -> None:
-        """Do what is due; what cannot be done now is no failure of the transaction before it, and is due again."""
+        """Do what is due; what cannot be done now is no failure of the transaction before it, and is due again.
+
+        That includes the fence of another leader: the transaction has landed, and the next one is refused.
+        """
+        self.postponed = None
         try:
             for wanted in due(self.head.state, self.shape):
                 self._merge(wanted)
             done = maintain(self.head.log, self.head.state, self.policy)
-        except (RetryableError, StoreUnreachableError, IndeterminateError) as postponed:
+            self.postponed = done.postponed
+            if done.state.version != self.ts:
+                self.head.catch_up()
+        except CatalogError as postponed:
             self.postponed = postponed
-            self.head.catch_up()
-            return
-        self.postponed = done.postponed
-        if done.state.version != self.ts:
-            self.head.catch_up()
 
 
 def _rows(changes: tuple[RowChange, ...], ts: int) -> dict[str, list[Happened]]:

@@ -301,6 +301,7 @@ def test_many_small_files_are_merged_on_their_own(stash: Stash) -> None:
             tx.upsert(*setting(f"s{number % 7}", str(number)))
     live = [file for file in stash.head.state.files.values() if file.collection == "setting"]
     assert len(live) <= stash.shape.tail_files_max + 1
+    assert stash.postponed is None
     assert len(list(open_again(stash).view().rows("setting"))) == 7
 
 

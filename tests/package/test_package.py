@@ -33,7 +33,8 @@ def test_a_wheel_built_from_an_sdist_built_from_a_clone_works(
         assert f"catalog/generated/{stem}_pb2.pyi" in names
     assert "catalog/_gate/check.py" in names
     assert "catalog/py.typed" in names
-    assert [name for name in names if not name.startswith(("catalog/", "stash_catalog-"))] == []
+    assert "catalog/spark/log4j2.properties" in names
+    assert [name for name in names if not name.startswith(("catalog/", "pyspark_catalog/", "stash_catalog-"))] == []
     programs = environment(wheel)
     code = "from catalog.objects import RoleKey, RoleId; print(RoleKey(id=RoleId(user=1000)).SerializeToString().hex())"
     assert run(programs / "python", "-I", "-c", code, cwd=tmp_path) == "1203" + "10e807\n"

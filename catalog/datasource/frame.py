@@ -1,0 +1,31 @@
+"""A collection as a DataFrame, for callers that have a session. Importing this loads no pyspark and no pyarrow."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from typing import TYPE_CHECKING
+
+from catalog.datasource.request import Request
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+
+def dataframe(
+    spark: SparkSession,
+    store_uri: str,
+    options: Mapping[str, str],
+    collection: str,
+    as_of: int | None = None,
+    *,
+    project: str = "catalog",
+) -> DataFrame:
+    """The rows of a collection, now or as they were: the columns `key` and `value`, typed and nested.
+
+    What is wrong with the request is raised here, as the error it is, and not by Spark. The rows stay those of the ts
+    that was the newest when this was called.
+    """
+    from catalog.datasource.scan import find  # noqa: PLC0415 - loads the engine
+
+    found = find(Request(store_uri, collection, as_of, options, project)).request
+    return spark.read.format("catalog").options(**found.options()).load(found.store)

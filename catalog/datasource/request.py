@@ -1,0 +1,75 @@
+"""What a query asks for: a store, a collection, a time; and the options that say so.
+
+The same request is made by a driver, a planner and every executor, so it holds names and numbers only.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from importlib import import_module
+
+from catalog.errors import ReadOptionError
+from catalog.project import Project
+
+STORAGE_PREFIX = "storage."
+PARTITION_BYTES = 16 * 2**20
+_NAMES = ("path", "collection", "as_of", "project", "partition_bytes")
+
+
+@dataclass(frozen=True, slots=True)
+class Request:
+    store: str
+    collection: str
+    as_of: int | None = None
+    """None for the newest rows."""
+    storage: Mapping[str, str] = field(default_factory=dict, repr=False)
+    """May hold credentials."""
+    project: str = "catalog"
+    partition_bytes: int = PARTITION_BYTES
+
+    @classmethod
+    def of_options(cls, options: Mapping[str, str]) -> Request:
+        """Spark's options, whose names are in lower case; the path is what `load` was given."""
+        storage = {n.removeprefix(STORAGE_PREFIX): v for n, v in options.items() if n.startswith(STORAGE_PREFIX)}
+        for name in options:
+            if name not in _NAMES and not name.startswith(STORAGE_PREFIX):
+                raise ReadOptionError(name, "there is no such option", f"{', '.join(_NAMES)} or {STORAGE_PREFIX}…")
+        if not options.get("path"):
+            raise ReadOptionError("path", "it is missing", "the store, as in load(store)")
+        if not options.get("collection"):
+            raise ReadOptionError("collection", "it is missing", "the name of a collection, such as role")
+        return cls(
+            options["path"],
+            options["collection"],
+            _whole(options, "as_of", 0) if "as_of" in options else None,
+            storage,
+            options.get("project", "catalog"),
+            _whole(options, "partition_bytes", 1) if "partition_bytes" in options else PARTITION_BYTES,
+        )
+
+    def options(self) -> dict[str, str]:
+        """The reverse of `of_options`, but for the path."""
+        named = {"collection": self.collection, "project": self.project, "partition_bytes": str(self.partition_bytes)}
+        if self.as_of is not None:
+            named["as_of"] = str(self.as_of)
+        return named | {f"{STORAGE_PREFIX}{name}": value for name, value in self.storage.items()}
+
+    def load_project(self) -> Project:
+        """The project by its name: its package is there under the same, here and on every executor."""
+        try:
+            project: Project = import_module(f"{self.project}.upgrade").PROJECT
+        except (ImportError, AttributeError) as error:
+            needed = "the name of a project that is installed on the driver and on every executor"
+            raise ReadOptionError("project", f"{self.project} cannot be loaded: {error}", needed) from error
+        return project
+
+
+def _whole(options: Mapping[str, str], name: str, least: int) -> int:
+    try:
+        number = int(options[name])
+    except ValueError:
+        number = least - 1
+    if number < least:
+        raise ReadOptionError(name, f"it is {options[name]!r}", f"a whole number from {least}")
+    return number

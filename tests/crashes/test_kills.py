@@ -1,0 +1,45 @@
+"""A process killed at any time while it commits, consolidates and maintains as fast as it can.
+
+`CRASHES` says how many are killed, `SEED` when.
+"""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from pathlib import Path
+
+import pytest
+
+from catalog.log.delta import DeltaLog
+from tests.crashes.ledger import count_of, open_stash
+from tests.crashes.verdict import examine, recover
+from tests.races.processes import Pool
+
+CRASHES = int(os.environ.get("CRASHES", "50"))
+SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(2**32))))
+STORES = 2
+"""The kills are shared between so many stores."""
+LIFE_S = 0.6
+
+
+@pytest.mark.parametrize("store", range(STORES))
+def test_a_store_survives_one_kill_after_another(victims: Pool, tmp_path: Path, store: int) -> None:
+    """After each it holds what was acknowledged and at most the one in doubt, and only orphans that can be swept."""
+    print(f"SEED={SEED}")  # noqa: T201 - shown if this fails
+    dice = random.Random(SEED + store)  # noqa: S311 - to be repeated
+    log = DeltaLog(str(tmp_path / "store" / "stash"))
+    log.create("made")
+    stash = open_stash(log)
+    for _ in range(CRASHES // STORES):
+        victim = victims.fresh(ahead=1)
+        victim.tell(do="hurry", uri=log.uri)
+        time.sleep(dice.uniform(0, LIFE_S))
+        victim.kill()
+        answers = list(victim.answers())
+        victim.close()
+        stash = examine(log, answers, count_of(stash.view()))
+    print(f"{stash.ts} commits, frontier {stash.head.state.frontier}")  # noqa: T201
+    assert stash.head.state.frontier > 0, "nothing was cleaned up"
+    recover(stash)

@@ -1,0 +1,115 @@
+"""A process killed at each named point of each path that writes."""
+
+from __future__ import annotations
+
+import shutil
+import signal
+from dataclasses import asdict, dataclass
+from pathlib import Path
+
+import pytest
+
+from catalog.errors import NoStoreError
+from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Point
+from tests.contract.conftest import make_bucket, object_store, storage_options
+from tests.crashes.ledger import PREPARED, prepare
+from tests.crashes.verdict import examine, recover
+from tests.races.processes import Pool
+
+__all__ = ["object_store"]
+
+WRITE = (Point.WRITE_BEFORE_FILE, Point.WRITE_AFTER_FILE)
+COMMIT = (Point.COMMIT_BEFORE_LOG, Point.COMMIT_AFTER_LOG, Point.COMMIT_AFTER_SYNC)
+CHECKPOINT = (Point.CHECKPOINT_BEFORE, Point.CHECKPOINT_AFTER_FILE, Point.CHECKPOINT_AFTER)
+PATHS: dict[str, tuple[Point, ...]] = {
+    "create": (Point.CREATE_BEFORE_LOG, Point.CREATE_AFTER_LOG),
+    "commit": (*WRITE, *COMMIT),
+    "fence": (*WRITE, *COMMIT),
+    "consolidation": (*WRITE, *COMMIT),
+    "checkpoint": CHECKPOINT,
+    "clean-up": (*COMMIT, Point.DELETE_BEFORE_FILE, Point.EXPIRE_BEFORE_ENTRY),
+    "vacuum": (Point.DELETE_BEFORE_FILE,),
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Death:
+    """At a point of a path, when it is reached so many times, after the answer at another point was lost."""
+
+    action: str
+    point: Point
+    times: int = 1
+    lose: Point | None = None
+
+    def __str__(self) -> str:
+        return f"{self.action}-{self.point}-{self.times}" + (f"-lost-{self.lose}" if self.lose else "")
+
+
+ONCE = [Death(action, point) for action, points in PATHS.items() for point in points]
+LATER = [
+    Death("commit", Point.WRITE_AFTER_FILE, 2),
+    Death("clean-up", Point.DELETE_BEFORE_FILE, 2),
+    Death("clean-up", Point.EXPIRE_BEFORE_ENTRY, 3),
+]
+"""Not the first of several files."""
+IN_DOUBT = [
+    Death(action, Point.COMMIT_PROBE, lose=lost)
+    for action in ("commit", "consolidation")
+    for lost in (Point.COMMIT_BEFORE_LOG, Point.COMMIT_AFTER_LOG)
+]
+"""The answer was lost, and the process dies while it looks what became of its commit."""
+
+FAR_AWAY = [
+    Death("commit", Point.COMMIT_PROBE, lose=Point.COMMIT_BEFORE_LOG),
+    Death("commit", Point.COMMIT_PROBE, lose=Point.COMMIT_AFTER_LOG),
+    Death("commit", Point.COMMIT_SEAL, lose=Point.COMMIT_BEFORE_LOG),
+]
+"""On an object store, where a commit whose answer was lost is first kept from arriving late."""
+
+
+def test_every_point_is_on_a_path() -> None:
+    """None is forgotten when one is added."""
+    assert {death.point for death in (*ONCE, *LATER, *IN_DOUBT, *FAR_AWAY)} == set(Point)
+
+
+@pytest.fixture(scope="module")
+def template(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A prepared store, to be copied."""
+    folder = tmp_path_factory.mktemp("template")
+    prepare(DeltaLog(str(folder / "stash")))
+    return folder
+
+
+@pytest.mark.parametrize("death", [*ONCE, *LATER, *IN_DOUBT], ids=str)
+def test_a_process_killed_at_a_point_leaves_a_whole_store(
+    victims: Pool, template: Path, tmp_path: Path, death: Death
+) -> None:
+    """It holds what was acknowledged and at most the one in doubt, and the next leader goes on from there."""
+    if death.action != "create":
+        shutil.copytree(template, tmp_path / "store")
+    kill(victims, str(tmp_path / "store" / "stash"), {}, death)
+
+
+@pytest.mark.parametrize("death", FAR_AWAY, ids=str)
+def test_a_process_killed_at_a_point_leaves_a_whole_object_store(
+    victims: Pool, object_store: str, death: Death
+) -> None:
+    """It is the same where requests travel."""
+    uri, options = f"s3://{make_bucket(object_store)}/store/stash", storage_options(object_store)
+    prepare(DeltaLog(uri, options))
+    kill(victims, uri, options, death)
+
+
+def kill(victims: Pool, uri: str, options: dict[str, str], death: Death) -> None:
+    victim = victims.fresh(ahead=1)
+    victim.tell(do="die", uri=uri, options=options, **asdict(death))
+    answers = list(victim.answers())
+    assert (victim.wait(), {"survived": True} in answers) == (-signal.SIGKILL, False)
+    victim.close()
+    log = DeltaLog(uri, options)
+    if death.point is Point.CREATE_BEFORE_LOG:
+        with pytest.raises(NoStoreError):
+            log.verify()
+    log.create("made again")
+    recover(examine(log, answers, 0 if death.action == "create" else PREPARED))

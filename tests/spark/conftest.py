@@ -1,0 +1,52 @@
+"""One SparkSession for all, and stores to read."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog import open_catalog
+from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, RoleValue
+from catalog.open import Catalog
+from catalog.spark.session import local_session
+from tests.contract.conftest import object_store
+
+__all__ = ["object_store"]
+
+PUBLIC_SCHEMA = 3
+OWNER = RoleId(user=1000)
+
+
+@pytest.fixture(scope="session")
+def spark() -> SparkSession:
+    return local_session(settings={"spark.master": "local[2]"})
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    return tmp_path / "a store"
+
+
+@pytest.fixture
+def catalog(store: Path) -> Iterator[Catalog]:
+    """An initialised store with a role and twenty items."""
+    with open_catalog(store) as catalog:
+        with catalog.transaction() as tx:
+            tx.insert(RoleKey(id=OWNER), RoleValue(name="ann", permissions=2**64 - 1, member_of=[RoleId(system=2)]))
+            for number in range(1, 21):
+                tx.insert(ItemKey(id=number), item(f"item {number}"))
+        yield catalog
+
+
+def item(name: str) -> ItemValue:
+    return ItemValue(name=name, schema_id=PUBLIC_SCHEMA, owner_id=OWNER, create_sql=f"create {name}")
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One JVM for all of these, whatever the number of workers."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents:
+            item.add_marker(pytest.mark.xdist_group("spark"))

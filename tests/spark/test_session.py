@@ -1,0 +1,77 @@
+"""Sessions that start quietly, and what they leave behind."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+from pyspark.sql import SparkSession
+
+from catalog.errors import SparkStartError
+from catalog.open import Catalog
+from catalog.spark.session import local_session
+
+pytestmark = pytest.mark.spark
+
+ROOT = Path(__file__).parents[2]
+QUIET = """
+import sys
+from catalog.datasource import dataframe
+from catalog.spark.session import local_session
+store, log = sys.argv[1:]
+from pathlib import Path
+spark = local_session(log=Path(log))
+assert dataframe(spark, store, {}, "item").count() == 20
+try:
+    spark.read.format("catalog").option("collection", "rolls").load(store)
+except Exception as error:
+    assert "use one of" in str(error)
+"""
+
+
+def test_there_is_one_session(spark: SparkSession) -> None:
+    """Asked again, the session that is there is answered; it listens on loopback only and shows no pages."""
+    assert local_session() is spark
+    assert spark.sparkContext.getConf().get("spark.driver.host") == "127.0.0.1"
+    assert spark.sparkContext.uiWebUrl is None
+
+
+def test_nothing_is_printed(catalog: Catalog, store: Path, tmp_path: Path) -> None:
+    """A process that queries, and meets an error, prints nothing; Spark's words are in the log, its files are gone."""
+    assert catalog.ts
+    scratch = tmp_path / "scratch"
+    scratch.mkdir()
+    done = run(QUIET, str(store), str(tmp_path / "spark.log"), TMPDIR=str(scratch))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "WARN" in (tmp_path / "spark.log").read_text()
+    assert [path.name for path in scratch.iterdir() if "catalog-spark" in path.name] == []
+
+
+def test_without_java_the_reason_is_said(tmp_path: Path) -> None:
+    """Spark that cannot start is an error of ours with what Spark said, and nothing on the terminal."""
+    program = """
+from catalog.spark.session import SparkStartError, local_session
+try:
+    local_session()
+except SparkStartError as error:
+    assert "java" in error.reason.lower(), error.reason
+    assert "Java 17 or 21" in str(error)
+else:
+    raise SystemExit("it started")
+"""
+    done = run(program, JAVA_HOME=str(tmp_path), TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+    assert "reason" in str(SparkStartError("reason", "log"))
+
+
+def run(program: str, *arguments: str, **environment: str) -> subprocess.CompletedProcess[str]:
+    return subprocess.run(
+        [sys.executable, "-c", program, *arguments],
+        env={"PATH": "/usr/bin:/bin", "PYTHONPATH": str(ROOT), **environment},
+        capture_output=True,
+        text=True,
+        check=False,
+        timeout=300,
+    )
