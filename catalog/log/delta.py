@@ -111,8 +111,8 @@ class DeltaLog:
     def verify(self) -> int:
         head = self._snapshots.newest()
         self.commit(head)
-        if self._snapshots.goes_on_after_gap(head):
-            raise TornLogError(self.uri, head + 1, "it is missing, and later ones are there")
+        if (missing := self._snapshots.gap(head)) is not None:
+            raise TornLogError(self.uri, missing, "it is missing, and later ones are there")
         return head
 
     def head(self, known: int) -> int:

@@ -7,6 +7,7 @@ costs the same however long the history is.
 from __future__ import annotations
 
 import json
+from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
@@ -43,11 +44,6 @@ class Snapshots:
             return head
         versions, checkpoints = self.listed()
         if versions:
-            gap = next(
-                (later - 1 for later, earlier in zip(versions[1:], versions, strict=False) if later - earlier > 1), None
-            )
-            if gap is not None:
-                raise TornLogError(self._uri, gap, "it is missing, and later ones are there")
             return versions[-1]
         if checkpoints:
             raise TornLogError(self._uri, checkpoints[-1], "it is missing")
@@ -64,13 +60,20 @@ class Snapshots:
         # Entries are expired in order: if this one is still there, the one after it was never written.
         return head if self._storage.size(entry_path(head)) is not None else None
 
-    def goes_on_after_gap(self, head: int) -> bool:
-        """Whether there are entries beyond the first that is missing: somebody removed one.
+    def gap(self, head: int) -> int | None:
+        """An entry that is missing although later ones are there: somebody removed it.
 
-        Listing would tell for sure, but takes longer the longer the history is.
+        With a checkpoint only what comes after it is looked at, and that not far: listing would tell for sure, but takes
+        longer the longer the history is.
         """
+        if self.hint() is None:
+            versions = self.listed()[0]
+            return next((later - 1 for earlier, later in pairwise(versions) if later - earlier > 1), None)
         beyond = range(head + 2, head + 2 + _GAP_MAX)
-        return not self._storage.remote and any(self._storage.size(entry_path(later)) is not None for later in beyond)
+        goes_on = not self._storage.remote and any(
+            self._storage.size(entry_path(later)) is not None for later in beyond
+        )
+        return head + 1 if goes_on else None
 
     def listed(self) -> tuple[list[int], list[int]]:
         """The versions of all entries and of all checkpoints."""
