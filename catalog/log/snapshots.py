@@ -63,8 +63,8 @@ class Snapshots:
     def gap(self, head: int) -> int | None:
         """An entry that is missing although later ones are there: somebody removed it.
 
-        With a checkpoint only what comes after it is looked at, and that not far: listing would tell for sure, but takes
-        longer the longer the history is.
+        With a checkpoint only what comes after it is looked at, and that not far: listing would tell for sure, but
+        takes longer the longer the history is.
         """
         if self.hint() is None:
             versions = self.listed()[0]

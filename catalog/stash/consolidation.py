@@ -7,11 +7,12 @@ exactly the files that were read, so rows committed meanwhile stay beside the re
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from catalog.codec.columns import bounded_batches
 from catalog.log.protocol import ROWS, Change, DataFile, Fence, FileKind, Log, Operation, State
 from catalog.stash.arrays import rows_table
 from catalog.stash.view import View, changes
@@ -75,22 +76,23 @@ def _merged_tail(log: Log, files: list[DataFile]) -> pa.Table:
 
 def base_tables(view: View, collection: str, ts: int) -> Iterator[pa.Table]:
     """Every row in the order of keys, as tables that fit a file and are dated at a ts."""
-    rows = view.table(collection)
-    for start, stop in _cuts(rows):
-        part = rows.slice(start, stop - start)
-        dates = pa.repeat(pa.scalar(ts, pa.int64()), part.num_rows)
-        diff = pa.repeat(pa.scalar(1, pa.int32()), part.num_rows)
-        columns = [part["key"], part["value"], pa.chunked_array([dates]), pa.chunked_array([diff])]
-        yield pa.Table.from_arrays(columns, schema=ROWS)
+    for rows in _gathered(view.tables(collection)):
+        for batch in bounded_batches(rows, bytes_max=FILE_BYTES_MAX, rows_max=rows.num_rows):
+            dates = pa.repeat(pa.scalar(ts, pa.int64()), batch.num_rows)
+            diff = pa.repeat(pa.scalar(1, pa.int32()), batch.num_rows)
+            yield pa.Table.from_arrays([batch["key"], batch["value"], dates, diff], schema=ROWS)
 
 
-def _cuts(rows: pa.Table) -> Iterator[tuple[int, int]]:
-    position = 0
-    for batch in rows.to_batches():
-        step = max(1, int(batch.num_rows * FILE_BYTES_MAX / max(batch.nbytes, 1)))
-        for start in range(0, batch.num_rows, step):
-            yield position + start, position + min(start + step, batch.num_rows)
-        position += batch.num_rows
+def _gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
+    """Parts put together until they are enough for a file."""
+    waiting: list[pa.Table] = []
+    for part in parts:
+        waiting.append(part)
+        if sum(table.nbytes for table in waiting) >= FILE_BYTES_MAX:
+            yield pa.concat_tables(waiting)
+            waiting = []
+    if waiting:
+        yield pa.concat_tables(waiting)
 
 
 def _share(files: list[DataFile]) -> float:

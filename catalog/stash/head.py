@@ -9,7 +9,14 @@ from collections import deque
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from catalog.errors import FencedError, VersionChangedError
+from catalog.errors import (
+    FencedError,
+    MissingFileError,
+    RetiredError,
+    TransactionConflictError,
+    VersionChangedError,
+)
+from catalog.log.maintenance import require_retained
 from catalog.log.protocol import Commit, Fence, Log, Mark, Operation, State
 from catalog.stash.collections import Registry
 from catalog.stash.constraints import Constraints
@@ -29,12 +36,15 @@ class Head:
     view: View
     fence: Fence | None = None
     """The token that this process writes under; none if it only reads."""
+    _stash_version: int | None = None
+    """The version of the rows that this process serves; none until there is one."""
     _indexes: dict[str, Index] = field(default_factory=dict)
     _recent: deque[tuple[int, Touched]] = field(default_factory=lambda: deque(maxlen=_RECENT_MAX))
 
     @classmethod
     def open(cls, log: Log, registry: Registry, constraints: Constraints) -> Head:
-        return cls(log, registry, constraints, load_view(Bases(log), log.state(log.verify())))
+        view = load_view(Bases(log), log.state(log.verify()))
+        return cls(log, registry, constraints, view, _stash_version=view.state.marks.get(Mark.STASH_VERSION))
 
     @property
     def state(self) -> State:
@@ -42,18 +52,46 @@ class Head:
 
     def catch_up(self) -> None:
         """Take in what others have committed."""
-        for commit in self.log.commits(self.state.version + 1, self.log.head(self.state.version)):
-            self.take(commit)
+        try:
+            for commit in self.log.commits(self.state.version + 1, self.log.head(self.state.version)):
+                self.take(commit)
+        except (RetiredError, MissingFileError):
+            newest = self.log.state(self.log.head(self.state.version))
+            if self.state.version >= newest.frontier:
+                raise
+            self._begin_anew(newest)
+        self._require_served()
+
+    def require_retained(self, version: int) -> None:
+        """Refuse to read at a version that is retired by now, whether this process has seen that or not."""
+        newest = self.log.head(self.state.version)
+        require_retained(self.log, self.state if newest == self.state.version else self.log.state(newest), version)
+
+    def _begin_anew(self, state: State) -> None:
+        """What was committed meanwhile is no longer retained."""
+        self.view = load_view(self.view.bases, state)
+        self._indexes.clear()
+        self._recent.clear()
+
+    def _require_served(self) -> None:
+        """Refuse, from then on, to go on under another leader or with rows of other types."""
+        found = self.state.marks.get(Mark.STASH_VERSION)
+        if self._stash_version is None:
+            self._stash_version = found
+        elif found != self._stash_version:
+            raise VersionChangedError(self._stash_version, found or 0, self.state.version)
+        if self.fence is not None and self.state.fence != self.fence:
+            raise FencedError(self.fence, self.state.fence)
 
     def take(self, commit: Commit, own: Mapping[str, list[Happened]] | None = None) -> None:
         """Take in the next commit; of its own commits a process knows the rows, by collection, without reading them."""
-        version_before = self.state.marks.get(Mark.STASH_VERSION)
         state = self.state.after(commit)
         overlays = dict(self.view.overlays)
         touched: set[tuple[str, bytes]] = set()
         if commit.operation in {Operation.TRANSACTION, Operation.FENCE}:
-            for file in commit.adds:
-                happened = changes(self.log, [file]) if own is None else own[file.collection]
+            # Everything is read before anything is taken in: if that fails, this commit is taken in again as a whole.
+            read = [(f, changes(self.log, [f]) if own is None else own[f.collection]) for f in commit.adds]
+            for file, happened in read:
                 overlays[file.collection] = overlaid(overlays.get(file.collection, {}), happened)
                 touched.update((file.collection, key) for key, *_ in happened)
                 if file.collection in self._indexes:
@@ -64,13 +102,12 @@ class Head:
                 overlays[collection] = load_overlay(self.log, state, collection)
         self.view = View(self.view.bases, state, overlays)
         self._recent.append((commit.version, frozenset(touched)))
-        if state.marks.get(Mark.STASH_VERSION) != version_before and version_before is not None:
-            raise VersionChangedError(version_before, state.marks[Mark.STASH_VERSION], commit.version)
-        if self.fence is not None and state.fence != self.fence:
-            raise FencedError(self.fence, state.fence)
+        self._require_served()
 
     def touched_since(self, version: int) -> Touched:
         """The rows that were changed after a version."""
+        if version < self.state.frontier:
+            raise TransactionConflictError(version, self.state.version)  # nobody knows any more
         known = {number: touched for number, touched in self._recent if number > version}
         for number in range(version + 1, self.state.version + 1):
             if number not in known:

@@ -22,7 +22,7 @@ from catalog.errors import (
     TransactionConflictError,
     VersionChangedError,
 )
-from catalog.log.maintenance import Policy, maintain, require_retained
+from catalog.log.maintenance import Policy, maintain
 from catalog.log.protocol import Change, Commit, Fence, FileKind, Log, Mark, Operation
 from catalog.stash.arrays import rows_table
 from catalog.stash.checks import check_changes
@@ -61,7 +61,7 @@ class Stash:
         """The rows now, or as they were."""
         if as_of is None or as_of == self.ts:
             return self.head.view
-        require_retained(self.head.log, self.head.state, as_of)
+        self.head.require_retained(as_of)
         return load_view(self.head.view.bases, self.head.log.state(as_of))
 
     @contextmanager
@@ -172,7 +172,7 @@ class Stash:
         """Every change after a ts up to the newest, in order: key, value, ts, diff."""
         collection = self.head.registry.of_key(key_type)
         state = self.head.state
-        require_retained(self.head.log, state, since)
+        self.head.require_retained(since)
         for commit in self.head.log.commits(since + 1, self.refresh()):
             if commit.operation in {Operation.MIGRATE, Operation.UNDO}:
                 raise VersionChangedError(

@@ -5,9 +5,11 @@ A view never changes: what was read once is read again the same, whatever is com
 
 from __future__ import annotations
 
+from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
+from operator import itemgetter
 from threading import Lock
 
 import pyarrow as pa
@@ -23,6 +25,8 @@ Happened = tuple[bytes, bytes, int, int]
 """A row of the tail: key, value, ts, diff."""
 
 _PAIRS = pa.schema([ROWS.field("key"), ROWS.field("value")])
+_PAIRS_EMPTY = pa.Table.from_batches([], _PAIRS)
+_PART_BYTES_MAX = 64 * 1024 * 1024
 _CACHE_BYTES_MAX = 256 * 1024 * 1024
 
 
@@ -32,6 +36,7 @@ class Bases:
 
     log: Log
     _tables: OrderedDict[str, pa.Table] = field(default_factory=OrderedDict)
+    _bounds: dict[str, tuple[bytes, bytes]] = field(default_factory=dict)
     _lock: Lock = field(default_factory=Lock)
 
     def table(self, file: DataFile) -> pa.Table:
@@ -42,10 +47,17 @@ class Bases:
                 return found
         table = self.log.read(file, ["key", "value"]).combine_chunks()
         with self._lock:
+            self._bounds[file.path] = (table["key"][0].as_py(), table["key"][-1].as_py())
             self._tables[file.path] = table
             while len(self._tables) > 1 and sum(table.nbytes for table in self._tables.values()) > _CACHE_BYTES_MAX:
                 self._tables.popitem(last=False)
         return table
+
+    def bounds(self, file: DataFile) -> tuple[bytes, bytes]:
+        """The first and the last key of a file; remembered when its rows are not."""
+        if file.path not in self._bounds:
+            self.table(file)
+        return self._bounds[file.path]
 
 
 @dataclass(frozen=True, slots=True)
@@ -60,30 +72,46 @@ class View:
         if key in overlay:
             return overlay[key]
         for file in self._base(collection):
-            table = self.bases.table(file)
-            position = _search(table["key"], key)
-            if position is not None:
-                return bytes(table["value"][position].as_py())
+            first, last = self.bases.bounds(file)
+            if first <= key <= last:
+                table = self.bases.table(file)
+                position = _search(table["key"], key)
+                if position < table.num_rows and table["key"][position].as_py() == key:
+                    return bytes(table["value"][position].as_py())
         return None
 
     def table(self, collection: str) -> pa.Table:
         """Every row as bytes, in the order of keys: the columns key and value."""
-        tables = [self.bases.table(file) for file in self._base(collection)]
-        base = pa.concat_tables(tables) if tables else pa.Table.from_batches([], _PAIRS)
+        return pa.concat_tables([_PAIRS_EMPTY, *self.tables(collection)])
+
+    def tables(self, collection: str) -> Iterator[pa.Table]:
+        """The same in parts, of which only one needs to be in memory."""
         overlay = self.overlays.get(collection, {})
-        if not overlay and len(tables) <= 1:
-            return base
-        touched = binary_column(list(overlay))
-        kept = base.filter(pc.invert(pc.is_in(base["key"], value_set=touched)))
-        live = [(key, value) for key, value in overlay.items() if value is not None]
-        columns = [binary_column([key for key, _ in live]), binary_column([value for _, value in live])]
-        tail = pa.Table.from_arrays(columns, schema=_PAIRS)
-        merged = pa.concat_tables([kept, tail])
-        return merged.take(pc.sort_indices(merged, [("key", "ascending")]))
+        touched, done = sorted(overlay), 0
+        for last, files in self._runs(collection):
+            base = pa.concat_tables([self.bases.table(file) for file in files])
+            if len(files) > 1:
+                base = _sorted(base)
+            end = bisect_right(touched, last, done)
+            yield from _merged(base, touched[done:end], overlay)
+            done = end
+        yield from _merged(_PAIRS_EMPTY, touched[done:], overlay)
 
     def rows(self, collection: str) -> Iterator[tuple[bytes, bytes]]:
-        for batch in self.table(collection).to_batches():
-            yield from zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
+        for table in self.tables(collection):
+            for batch in table.to_batches():
+                yield from zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
+
+    def _runs(self, collection: str) -> list[tuple[bytes, list[DataFile]]]:
+        """Base files in the order of keys, those together whose keys overlap; each with its last key."""
+        runs: list[tuple[bytes, list[DataFile]]] = []
+        bounded = [(*self.bases.bounds(file), file) for file in self._base(collection)]
+        for first, last, file in sorted(bounded, key=itemgetter(0)):
+            if runs and first <= runs[-1][0]:
+                runs[-1] = (max(last, runs[-1][0]), [*runs[-1][1], file])
+            else:
+                runs.append((last, [file]))
+        return runs
 
     def collections(self) -> set[str]:
         return {file.collection for file in self.state.files.values()}
@@ -105,12 +133,12 @@ def load_overlay(log: Log, state: State, collection: str) -> Overlay:
 
 def changes(log: Log, files: Iterable[DataFile]) -> list[Happened]:
     """The rows of tail files in the order in which they happened."""
-    tables = [log.read(file) for file in files]
-    if not tables:
-        return []
-    rows = pa.concat_tables(tables)
-    rows = rows.take(pc.sort_indices(rows, [("ts", "ascending"), ("diff", "ascending")]))
-    return list(zip(*(rows[name].to_pylist() for name in ("key", "value", "ts", "diff")), strict=True))
+    rows: list[Happened] = []
+    for file in files:
+        for batch in log.read(file).to_batches():
+            rows += zip(*(batch[name].to_pylist() for name in ROWS.names), strict=True)
+    rows.sort(key=itemgetter(2, 3))
+    return rows
 
 
 def overlaid(overlay: Overlay, happened: Iterable[Happened]) -> Overlay:
@@ -121,8 +149,38 @@ def overlaid(overlay: Overlay, happened: Iterable[Happened]) -> Overlay:
     return after
 
 
-def _search(keys: pa.ChunkedArray, wanted: bytes) -> int | None:
-    """Where a key stands in an ordered column."""
+def _merged(base: pa.Table, touched: list[bytes], overlay: Overlay) -> Iterator[pa.Table]:
+    """Rows of the base and what the tail says of some keys, in parts that no 32-bit offset limits."""
+    if touched:
+        base = base.filter(pc.invert(pc.is_in(base["key"], value_set=binary_column(touched))))
+    start = 0
+    for live in _parts([(key, value) for key in touched if (value := overlay[key]) is not None]):
+        stop = start + _search(base["key"].slice(start), live[-1][0])
+        columns = [binary_column([key for key, _ in live]), binary_column([value for _, value in live])]
+        tail = pa.Table.from_arrays(columns, schema=_PAIRS)
+        yield _sorted(pa.concat_tables([base.slice(start, stop - start), tail])) if stop > start else tail
+        start = stop
+    if start < base.num_rows:
+        yield base.slice(start)
+
+
+def _parts(rows: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
+    start, size = 0, 0
+    for position, (key, value) in enumerate(rows):
+        if size and size + len(key) + len(value) > _PART_BYTES_MAX:
+            yield rows[start:position]
+            start, size = position, 0
+        size += len(key) + len(value)
+    if rows[start:]:
+        yield rows[start:]
+
+
+def _sorted(rows: pa.Table) -> pa.Table:
+    return rows.take(pc.sort_indices(rows, [("key", "ascending")]))
+
+
+def _search(keys: pa.ChunkedArray, wanted: bytes) -> int:
+    """Where a key stands, or would stand, in an ordered column."""
     low, high = 0, len(keys)
     while low < high:
         middle = (low + high) // 2
@@ -130,4 +188,4 @@ def _search(keys: pa.ChunkedArray, wanted: bytes) -> int | None:
             low = middle + 1
         else:
             high = middle
-    return low if low < len(keys) and keys[low].as_py() == wanted else None
+    return low
