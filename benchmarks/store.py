@@ -25,7 +25,7 @@ from deltalake.transaction import AddAction
 from catalog import open_catalog
 from catalog.codec import codec_for
 from catalog.log.maintenance import Policy
-from catalog.log.protocol import ROWS, FileKind
+from catalog.log.protocol import ROWS, FileKind, State
 from catalog.objects import ItemKey, ItemValue, RoleId, SettingKey, SettingValue
 from catalog.open import Catalog
 
@@ -77,7 +77,9 @@ def history(folder: Path) -> None:
 
 def reading(folder: Path) -> None:
     """Every item as typed columns, against pyarrow and ptars on the same files."""
-    items = [file for file in reader(folder).files.values() if file.collection == "item" and file.kind is FileKind.BASE]
+    items = [
+        file for file in newest_state(folder).files.values() if file.collection == "item" and file.kind is FileKind.BASE
+    ]
     paths = [str(folder / "large" / "stash" / file.path) for file in items]
     key, value = codec_for(ItemKey.DESCRIPTOR), codec_for(ItemValue.DESCRIPTOR)
 
@@ -167,7 +169,7 @@ def opening(path: Path) -> None:
         _ = catalog.version, catalog.epoch
 
 
-def reader(folder: Path):  # type: ignore[no-untyped-def]  # noqa: ANN201
+def newest_state(folder: Path) -> State:
     with open_catalog(folder / "large", "read-only") as catalog:
         return catalog._stash.head.state  # noqa: SLF001
 

@@ -54,6 +54,7 @@ def dump(catalog: Catalog) -> dict[str, list[object]]:
 
 def test_a_new_store_holds_what_its_golden_file_says(store: Path) -> None:
     """Whoever changes what a store begins with changes the golden file, and sees it in review."""
+    assert GOLDEN.is_file(), f"a new version needs {GOLDEN.name}: copy the one before it and review what changes"
     with open_catalog(store, "read-only") as catalog:
         assert dump(catalog) == json.loads(GOLDEN.read_text(encoding="utf-8"))
         assert (catalog.version, catalog.epoch) == (STASH_VERSION, 1)
