@@ -217,7 +217,7 @@ def _open_stash(project: Project, log: Log, mode: Mode) -> Stash:
     if version < project.current:
         if mode is not Mode.DEBUG:
             raise UpgradeNeededError(log.uri, version, project.current)
-        return Stash.open(log, Registry.of(project.types(version)), type(project.constraints)())
+        return Stash.open(log, Registry.of(project.types(version)), project.constraints.at(version))
     return stash
 
 

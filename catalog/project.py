@@ -62,7 +62,7 @@ class Project:
     build: Build
     migration_from: Callable[[int, Build], MigrationModule | None]
     constraints: Constraints
-    """Of the current version."""
+    """Of every version, each since when it holds."""
     initialize: Callable[[Transaction], None]
     """Seeds an empty store."""
 

@@ -21,6 +21,8 @@ class Unique:
 
     collection: str
     paths: tuple[str, ...]
+    since: int = 0
+    """The version of the types that it begins to hold at."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -30,12 +32,21 @@ class Reference:
     collection: str
     path: str
     target: str
+    since: int = 0
+    """The version of the types that it begins to hold at."""
 
 
 @dataclass(frozen=True, slots=True)
 class Constraints:
     uniques: tuple[Unique, ...] = ()
     references: tuple[Reference, ...] = ()
+
+    def at(self, version: int) -> Constraints:
+        """Those that hold for the rows of a version."""
+        return Constraints(
+            tuple(unique for unique in self.uniques if unique.since <= version),
+            tuple(reference for reference in self.references if reference.since <= version),
+        )
 
     def uniques_of(self, collection: str) -> tuple[Unique, ...]:
         return tuple(unique for unique in self.uniques if unique.collection == collection)
