@@ -14,14 +14,19 @@ from pathlib import Path
 from google.protobuf import descriptor_pb2
 
 from .descriptors import ProtoError, Types, compile_proto, run_protoc
+from .hashes import parse
 from .tree import SNAPSHOT_NAME, GateError, Tree, command
 
-_PACKAGE_INIT = '"""Code generated from `proto/`; see `python -m build_tools codegen`."""\n'
+_PACKAGE_INIT = '''"""Code generated from `proto/`; see `python -m build_tools codegen`."""
+
+RESTYLED: dict[str, tuple[str, ...]] = {restyled}
+"""Of each migration that was restyled after its release, the hashes it had before."""
+'''
 
 
 def generate(tree: Tree) -> list[Path]:
     """Write what is missing or stale, remove what no proto backs; answer the files that changed."""
-    wanted = {tree.generated / "__init__.py": _PACKAGE_INIT}
+    wanted = {tree.generated / "__init__.py": _PACKAGE_INIT.replace("{restyled}", repr(_restyled(tree)))}
     with tempfile.TemporaryDirectory() as folder:
         for proto in _protos(tree):
             wanted |= _modules(tree, proto, Path(folder))
@@ -34,6 +39,15 @@ def generate(tree: Tree) -> list[Path]:
             path.unlink()
             changed.append(path)
     return changed
+
+
+def _restyled(tree: Tree) -> dict[str, tuple[str, ...]]:
+    """What hashes.json says of it; nothing if that cannot be read, which `check` reports."""
+    try:
+        recorded = parse(tree.hashes.read_text(encoding="utf-8")).migrations
+    except (OSError, ValueError):
+        return {}
+    return {name: entry.restyled for name, entry in sorted(recorded.items()) if entry.restyled}
 
 
 def check_protos(tree: Tree, replaced: Iterable[Path]) -> None:

@@ -30,6 +30,14 @@
     ├── RetiredError                read from a later time
     ├── NoSuchVersionError          read from an earlier time
     ├── StepRunningError            wait for the migration
+    ├── StepRefusedError            fix the migration, or the rows it names
+    ├── StepDisturbedError          stop those who write, and start again
+    ├── UnwrittenStepError          write the migration
+    ├── ChecksumError               run the build that applied the migrations
+    ├── UndoneError                 decide whether to apply the migration again
+    ├── NotUndoableError            go on, or restore a copy
+    ├── PreflightError              make room, or install what is missing
+    ├── SparkJobError               mend the cause, and start again
     ├── NotInitializedError         open the store as leader once
     ├── NotAStoreError              name the right store
     ├── NoStoreError                name the right store, or make one
@@ -60,6 +68,16 @@ from catalog.errors.commits import (
     StaleGenerationError,
     StepRunningError,
     TransactionConflictError,
+)
+from catalog.errors.migrations import (
+    ChecksumError,
+    NotUndoableError,
+    PreflightError,
+    SparkJobError,
+    StepDisturbedError,
+    StepRefusedError,
+    UndoneError,
+    UnwrittenStepError,
 )
 from catalog.errors.root import (
     CatalogError,
@@ -104,6 +122,7 @@ from catalog.errors.versions import (
 
 __all__ = [
     "CatalogError",
+    "ChecksumError",
     "CommitFailedError",
     "ConflictError",
     "ConstraintError",
@@ -125,12 +144,17 @@ __all__ = [
     "NoSuchVersionError",
     "NotAStoreError",
     "NotInitializedError",
+    "NotUndoableError",
+    "PreflightError",
     "ReadOnlyError",
     "ReadOptionError",
     "RetiredError",
     "RetryableError",
+    "SparkJobError",
     "SparkStartError",
     "StaleGenerationError",
+    "StepDisturbedError",
+    "StepRefusedError",
     "StepRunningError",
     "StoreFullError",
     "StoreReadOnlyError",
@@ -140,9 +164,11 @@ __all__ = [
     "TornLogError",
     "TransactionConflictError",
     "UndecodableRowError",
+    "UndoneError",
     "UnfitColumnError",
     "UnknownCollectionError",
     "UnsupportedMessageError",
+    "UnwrittenStepError",
     "UpgradeNeededError",
     "ValueTypeError",
     "VersionChangedError",

@@ -17,6 +17,7 @@ from deltalake.transaction import AddAction, RemoveAction
 
 from catalog.errors import (
     ConflictError,
+    CorruptFileError,
     DamagedError,
     ForeignTableError,
     IndeterminateError,
@@ -27,7 +28,17 @@ from catalog.errors import (
 )
 from catalog.log.commits import attempt, check_change, check_size, committed, sealing
 from catalog.log.entries import LOG_FOLDER, checkpoint_path, entry_path, metadata, sealing_entry, stats
-from catalog.log.files import check_rows, decode_rows, describe, encode_rows, is_data_file, name_file
+from catalog.log.files import (
+    check_rows,
+    decode_groups,
+    decode_rows,
+    describe,
+    encode_rows,
+    footer_bytes,
+    is_data_file,
+    name_file,
+    whole_group,
+)
 from catalog.log.protocol import (
     ROWS,
     Change,
@@ -38,6 +49,7 @@ from catalog.log.protocol import (
     Operation,
     Point,
     Reached,
+    RowGroup,
     State,
     StoredFile,
     pass_on,
@@ -50,6 +62,8 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 _PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
 """Checkpoints forget removed files after this; the files themselves stay until our own vacuum."""
 
+_FOOTER_BYTES = 16 * 1024
+"""What is read of a file's end at first: enough for the footer of most."""
 _BATCH = 64
 """Entries that are read at once."""
 _HELD_FOR = 20
@@ -138,11 +152,28 @@ class DeltaLog:
         self._reached(Point.WRITE_AFTER_FILE)
         return describe(path, content.nbytes, rows)
 
-    def read(self, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
+    def read(
+        self, file: DataFile, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
+    ) -> pa.Table:
         content = self._storage.read(file.path)
         if content is None:
             raise MissingFileError(self.uri, file.path)
-        return decode_rows(self.uri, file, content, columns)
+        return decode_rows(self.uri, file, content, columns, groups)
+
+    def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
+        end = self._end(file, _FOOTER_BYTES)
+        if (needed := footer_bytes(end)) > len(end):
+            end = self._end(file, needed)
+        return decode_groups(self.uri, file, end) or (whole_group(file, self.read(file, ["key"])),)
+
+    def _end(self, file: DataFile, count: int) -> bytes:
+        start = max(0, file.size - count)
+        end = self._storage.read_range(file.path, start, file.size)
+        if end is None:
+            raise MissingFileError(self.uri, file.path)
+        if len(end) != file.size - start:
+            raise CorruptFileError(self.uri, file.path, f"it has fewer bytes than {file.size}")
+        return end
 
     def compare_and_append(self, expected: State, change: Change) -> Commit:
         check_change(expected, change)

@@ -16,10 +16,12 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catalog.errors import CorruptFileError, InvalidChangeError
-from catalog.log.protocol import ROWS, DataFile, Fence, FileKind
+from catalog.log.protocol import ROWS, DataFile, Fence, FileKind, RowGroup
 
 _SMALL_BYTES_MAX = 1 << 20
 """A file so small is read quicker by one thread than by several."""
+_GROUP_ROWS_MAX = 65_536
+"""Of a row group, the smallest piece of a file that is read by itself."""
 _NAME = re.compile(
     r"collection=(?P<collection>[A-Za-z0-9_]+)/"
     r"(?P<kind>tail|base)-(?P<generation>\d+)\.(?P<epoch>\d+)-[0-9a-f]{32}-(?P<crc>[0-9a-f]{8})\.parquet"
@@ -56,25 +58,56 @@ def describe(path: str, size: int, rows: pa.Table) -> DataFile:
 
 def encode_rows(rows: pa.Table) -> memoryview:
     buffer = pa.BufferOutputStream()
-    pq.write_table(rows, buffer, compression="zstd", write_page_checksum=True)
+    pq.write_table(rows, buffer, compression="zstd", write_page_checksum=True, row_group_size=_GROUP_ROWS_MAX)
     return memoryview(buffer.getvalue())
 
 
-def decode_rows(uri: str, file: DataFile, content: bytes, columns: Sequence[str] | None) -> pa.Table:
-    """The rows of a file; any byte that was changed, lost or added since it was written is noticed."""
+def decode_rows(
+    uri: str, file: DataFile, content: bytes, columns: Sequence[str] | None, groups: Sequence[int] | None = None
+) -> pa.Table:
+    """The rows of a file, or of some of its row groups; any byte that was changed, lost or added is noticed."""
     if len(content) != file.size:
         raise CorruptFileError(uri, file.path, f"it has {len(content)} bytes of {file.size}")
     if f"{zlib.crc32(content):08x}" != _parts(file.path)["crc"]:
         raise CorruptFileError(uri, file.path, "its checksum does not fit its content")
     try:
-        rows = pq.ParquetFile(pa.BufferReader(content)).read(
-            None if columns is None else list(columns), use_threads=file.size > _SMALL_BYTES_MAX
+        parquet = pq.ParquetFile(pa.BufferReader(content))
+        if parquet.metadata.num_rows != file.rows:
+            raise CorruptFileError(uri, file.path, f"it has {parquet.metadata.num_rows} rows of {file.rows}")
+        return parquet.read_row_groups(
+            range(parquet.metadata.num_row_groups) if groups is None else list(groups),
+            None if columns is None else list(columns),
+            use_threads=file.size > _SMALL_BYTES_MAX,
         )
     except (OSError, ValueError) as error:
         raise CorruptFileError(uri, file.path, str(error)) from error
-    if rows.num_rows != file.rows:
-        raise CorruptFileError(uri, file.path, f"it has {rows.num_rows} rows of {file.rows}")
-    return rows
+
+
+def footer_bytes(end: bytes) -> int:
+    """How many bytes from its end a file's footer takes, told by the last eight."""
+    return int.from_bytes(end[-8:-4], "little") + 8
+
+
+def decode_groups(uri: str, file: DataFile, end: bytes) -> tuple[RowGroup, ...] | None:
+    """The row groups of a file, from its footer alone; none if keys are too long for it to tell their bounds."""
+    try:
+        metadata = pq.read_metadata(pa.BufferReader(end))
+    except (OSError, ValueError) as error:
+        raise CorruptFileError(uri, file.path, str(error)) from error
+    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
+    keys = [group.column(0).statistics for group in groups]
+    if any(key is None or not key.has_min_max for key in keys):
+        return None
+    return tuple(
+        RowGroup(bytes(key.min), bytes(key.max), group.num_rows, group.total_byte_size)
+        for group, key in zip(groups, keys, strict=True)
+    )
+
+
+def whole_group(file: DataFile, rows: pa.Table) -> RowGroup:
+    """All the rows of a file as one piece, its bounds from the keys themselves."""
+    keys = pc.min_max(rows["key"]).as_py()
+    return RowGroup(keys["min"], keys["max"], file.rows, file.size)
 
 
 def check_rows(collection: str, kind: FileKind, rows: pa.Table) -> None:

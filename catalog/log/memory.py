@@ -21,7 +21,15 @@ from catalog.errors import (
     RetiredError,
 )
 from catalog.log.commits import attempt, check_change, check_size, committed, sealing
-from catalog.log.files import check_rows, decode_rows, describe, encode_rows, name_file
+from catalog.log.files import (
+    check_rows,
+    decode_groups,
+    decode_rows,
+    describe,
+    encode_rows,
+    name_file,
+    whole_group,
+)
 from catalog.log.protocol import (
     Change,
     Commit,
@@ -31,6 +39,7 @@ from catalog.log.protocol import (
     Operation,
     Point,
     Reached,
+    RowGroup,
     State,
     StoredFile,
     pass_on,
@@ -123,11 +132,20 @@ class MemoryLog:
         self._reached(Point.WRITE_AFTER_FILE)
         return describe(path, content.nbytes, rows)
 
-    def read(self, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
+    def read(
+        self, file: DataFile, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
+    ) -> pa.Table:
+        return decode_rows(self.uri, file, self._content(file), columns, groups)
+
+    def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
+        found = decode_groups(self.uri, file, self._content(file))
+        return found or (whole_group(file, self.read(file, ["key"])),)
+
+    def _content(self, file: DataFile) -> bytes:
         found = self._memory.files.get(file.path)
         if found is None:
             raise MissingFileError(self.uri, file.path)
-        return decode_rows(self.uri, file, found[0], columns)
+        return found[0]
 
     def compare_and_append(self, expected: State, change: Change) -> Commit:
         check_change(expected, change)

@@ -50,6 +50,18 @@ class DataFile:
     ts_max: int
 
 
+@dataclass(frozen=True, slots=True)
+class RowGroup:
+    """The smallest piece of a file that is read by itself."""
+
+    first: bytes
+    """No key in it is before this, and none after `last`."""
+    last: bytes
+    rows: int
+    size: int
+    """In bytes, before compression."""
+
+
 class Operation(StrEnum):
     """What a commit is for."""
 
@@ -196,8 +208,13 @@ class Log(Protocol):
     def write(self, collection: str, kind: FileKind, fence: Fence, rows: pa.Table) -> DataFile:
         """Make a durable file that no commit refers to yet; rows have the columns key, value, ts and diff."""
 
-    def read(self, file: DataFile, columns: Sequence[str] | None = None) -> pa.Table:
-        """The rows of a file, after checking that it is what was written."""
+    def read(
+        self, file: DataFile, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
+    ) -> pa.Table:
+        """The rows of a file, or of some of its row groups, after checking that it is what was written."""
+
+    def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
+        """The row groups of a file, in their order; of its rows as little as possible is read."""
 
     def compare_and_append(self, expected: State, change: Change) -> Commit:
         """Commit a change if nothing was committed since `expected`; it is durable when this returns.

@@ -39,6 +39,9 @@ class Storage(Protocol):
     def read(self, path: str) -> bytes | None:
         """The content of a file; none if there is no such file."""
 
+    def read_range(self, path: str, start: int, end: int) -> bytes | None:
+        """Some of the bytes of a file, or as many as there are; none if there is no such file."""
+
     def size(self, path: str) -> int | None:
         """The size of a file in bytes; none if there is no such file."""
 
@@ -110,6 +113,15 @@ class LocalStorage:
         with self._translated("read", path):
             try:
                 return (self._root / path).read_bytes()
+            except (FileNotFoundError, NotADirectoryError):
+                return None
+
+    def read_range(self, path: str, start: int, end: int) -> bytes | None:
+        with self._translated("read", path):
+            try:
+                with (self._root / path).open("rb") as file:
+                    file.seek(start)
+                    return file.read(end - start)
             except (FileNotFoundError, NotADirectoryError):
                 return None
 
@@ -233,6 +245,13 @@ class ObjectStorage:
         with self._translated("read", path):
             try:
                 return bytes(self._obstore.get(self._store, path).bytes())
+            except self._missing:
+                return None
+
+    def read_range(self, path: str, start: int, end: int) -> bytes | None:
+        with self._translated("read", path):
+            try:
+                return bytes(self._obstore.get_range(self._store, path, start=start, end=end))
             except self._missing:
                 return None
 

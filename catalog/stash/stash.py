@@ -141,7 +141,7 @@ class Stash:
         fence: Fence | None = None,
     ) -> Commit:
         state, writer = self.head.state, fence or self._require_fence()
-        rows = _rows(changes, state.version + 1)
+        rows = tail_rows(changes, state.version + 1)
         files = tuple(self.head.log.write(name, FileKind.TAIL, writer, rows_table(own)) for name, own in rows.items())
         change = Change(operation, uuid.uuid4().hex, files, marks=marks or {})
         commit = self.head.log.compare_and_append(state, change)
@@ -211,7 +211,7 @@ class Stash:
             self.postponed = postponed
 
 
-def _rows(changes: tuple[RowChange, ...], ts: int) -> dict[str, list[Happened]]:
+def tail_rows(changes: tuple[RowChange, ...], ts: int) -> dict[str, list[Happened]]:
     """What changes do to the tail, by collection: what goes before what comes."""
     rows: dict[str, list[Happened]] = {change.collection.name: [] for change in changes}
     for change in changes:

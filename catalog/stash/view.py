@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_right
 from collections import OrderedDict
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from operator import itemgetter
 from threading import Lock
@@ -93,9 +93,9 @@ class View:
             if len(files) > 1:
                 base = _sorted(base)
             end = bisect_right(touched, last, done)
-            yield from _merged(base, touched[done:end], overlay)
+            yield from merged(base, touched[done:end], overlay)
             done = end
-        yield from _merged(_PAIRS_EMPTY, touched[done:], overlay)
+        yield from merged(_PAIRS_EMPTY, touched[done:], overlay)
 
     def rows(self, collection: str) -> Iterator[tuple[bytes, bytes]]:
         for table in self.tables(collection):
@@ -120,9 +120,10 @@ class View:
         return (f for f in self.state.files.values() if f.collection == collection and f.kind is FileKind.BASE)
 
 
-def load_view(bases: Bases, state: State) -> View:
-    """A view of any retained state."""
+def load_view(bases: Bases, state: State, collections: Collection[str] | None = None) -> View:
+    """A view of any retained state, of all collections or of some."""
     tails = {file.collection for file in state.files.values() if file.kind is FileKind.TAIL}
+    tails = tails if collections is None else tails.intersection(collections)
     return View(bases, state, {name: load_overlay(bases.log, state, name) for name in tails})
 
 
@@ -149,7 +150,7 @@ def overlaid(overlay: Overlay, happened: Iterable[Happened]) -> Overlay:
     return after
 
 
-def _merged(base: pa.Table, touched: list[bytes], overlay: Overlay) -> Iterator[pa.Table]:
+def merged(base: pa.Table, touched: list[bytes], overlay: Overlay) -> Iterator[pa.Table]:
     """Rows of the base and what the tail says of some keys, in parts that no 32-bit offset limits."""
     if touched:
         base = base.filter(pc.invert(pc.is_in(base["key"], value_set=binary_column(touched))))

@@ -1,0 +1,1 @@
+"""Runs migrations: plans a step, rewrites and verifies its rows on Spark, commits it, and undoes it."""

@@ -1,0 +1,102 @@
+"""`migration_event`: what every run of a step did, or why it did not."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass
+from enum import IntEnum
+from typing import Any
+
+from catalog.engine.journal import Journal
+from catalog.engine.plan import StepPlan
+from catalog.errors import ConflictError
+from catalog.log.protocol import Mark, Operation
+from catalog.stash.transaction import RowChange
+
+_ERROR_CHARACTERS_MAX = 4000
+
+
+class State(IntEnum):
+    """As the proto numbers them. A step that has not run has no event."""
+
+    RUNNING = 1
+    MIGRATED = 2
+    ERROR = 3
+    UNDONE = 4
+
+
+@dataclass(frozen=True, slots=True)
+class Event:
+    id: int
+    value: Any
+    """A `MigrationEventValue`."""
+
+    @property
+    def state(self) -> State:
+        return State(self.value.state)
+
+
+def read_events(journal: Journal) -> list[Event]:
+    """Every event, the oldest first."""
+    found = [Event(int(key.id), value) for key, value in journal.rows("migration_event")]  # type: ignore[attr-defined]
+    return sorted(found, key=lambda event: event.id)
+
+
+def begin(journal: Journal, plan: StepPlan, build: str) -> int:
+    """Say that a step runs, in a commit of its own; a dead run of before is closed with it. Answers the event's id."""
+    kind = journal.registry.named("migration_event")
+    while True:
+        events = read_events(journal)
+        number = max((event.id for event in events), default=0) + 1
+        value = kind.value_type(
+            version=plan.version,
+            name=plan.name,
+            state=State.RUNNING,
+            checksum=plan.checksum,
+            started_ms=journal.log.now_ms(),
+            previous=plan.previous,
+            build=build,
+            deploy_generation=journal.fence.generation,
+            epoch=journal.fence.epoch,
+        )
+        rows = [
+            closed(journal, event, State.ERROR, error="its process ended before the step did")
+            for event in events
+            if event.state is State.RUNNING
+        ]
+        rows.append(journal.change(kind.key_type(id=number), value))
+        try:
+            journal.append(Operation.TRANSACTION, rows, {Mark.RUNNING_STEP: plan.version})
+        except ConflictError:
+            journal.refresh()
+        else:
+            return number
+
+
+def closed(
+    journal: Journal, event: Event, state: State, *, error: str = "", counts: Mapping[str, int] | None = None
+) -> RowChange:
+    """An event in its final state, as a change to be committed."""
+    kind = journal.registry.named("migration_event")
+    value = kind.value_type()
+    value.CopyFrom(event.value)
+    value.state = state  # type: ignore[attr-defined]
+    value.error = error[:_ERROR_CHARACTERS_MAX]  # type: ignore[attr-defined]
+    value.completed_ms = journal.log.now_ms()  # type: ignore[attr-defined]
+    for name, number in (counts or {}).items():
+        setattr(value, name, number)
+    return journal.change(kind.key_type(id=event.id), value)
+
+
+def fail(journal: Journal, number: int, error: str) -> None:
+    """Record why a step was not applied; nothing else changes."""
+    while True:
+        event = next(event for event in read_events(journal) if event.id == number)
+        try:
+            journal.append(
+                Operation.TRANSACTION, [closed(journal, event, State.ERROR, error=error)], {Mark.RUNNING_STEP: 0}
+            )
+        except ConflictError:
+            journal.refresh()
+        else:
+            return

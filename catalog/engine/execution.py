@@ -1,0 +1,355 @@
+"""A step, executed but not committed: its files written and verified, and what their commit is to say."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
+from functools import partial
+from itertools import accumulate
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+
+from catalog.actions import Columnar, Delete, Frame, Insert, PerRow, Retire
+from catalog.engine.frames import frame_job
+from catalog.engine.naming import Naming
+from catalog.engine.parts import Division, divide, part_numbers, read_shuffled
+from catalog.engine.plan import StepPlan, touched
+from catalog.engine.prints import Wanted
+from catalog.engine.progress import Counts
+from catalog.engine.tasks import InsertTask, Report, Setting, Task, gather, kinds_of, run_insert, run_task
+from catalog.engine.types import ENGINE_COLLECTIONS, registry_of, row_types
+from catalog.engine.violations import Rule, Violations
+from catalog.errors import UnwrittenStepError
+from catalog.log.protocol import DataFile, Fence, FileKind, Log, State
+from catalog.project import Project
+from catalog.spark.jobs import Answer, SparkJobs, Watch
+from catalog.stash.collections import Collection, encode
+from catalog.stash.constraints import Reference
+from catalog.stash.view import Bases, load_view
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_FED = "part int, kind string, key binary, value binary, ts long, diff int"
+_ROWS_PER_BUCKET = 500_000
+_BUCKETS_MAX = 64
+ALLOCATORS = "id_alloc"
+
+
+@dataclass(frozen=True, slots=True)
+class Source:
+    """What a step runs on, and where."""
+
+    log: Log
+    project: Project
+    place: tuple[str, Mapping[str, str]]
+    """The store's address and storage options."""
+    fence: Fence
+    jobs: SparkJobs
+    watch: Watch
+    faults_max: int | None = 1
+    sample: int = 64
+
+
+@dataclass(slots=True)
+class Made:
+    """What a step made, and what its commit needs."""
+
+    adds: list[DataFile] = field(default_factory=list)
+    removes: list[DataFile] = field(default_factory=list)
+    depends: frozenset[str] = frozenset()
+    """Collections that must not have changed when it is committed."""
+    next_ids: dict[str, int] = field(default_factory=dict)
+    """By allocator, after the step."""
+    counts: dict[str, Counts] = field(default_factory=dict)
+    violations: Violations = field(default_factory=Violations)
+
+
+class Execution:
+    def __init__(self, source: Source, plan: StepPlan, state: State) -> None:
+        self.source, self.plan, self.state = source, plan, state
+        self.made = Made()
+        self.new = registry_of(source.project, plan.version)
+        self.constraints = source.project.constraints.at(plan.version)
+        self.actions = _rewriting(plan)
+        self.framed = [action for action in plan.actions if isinstance(action, Frame)]
+        self.changed = frozenset(
+            {*self.actions, *_additions(plan), *(name for action in self.framed for name in action.writes)}
+        )
+        self.setting = self._setting()
+
+    def run(self) -> Made:
+        """Execute; violations are answered and not raised."""
+        if self.changed:
+            self._rewrite()
+        self.made.removes = [file for file in self.state.files.values() if file.collection in self._replaced()]
+        self._check_collections()
+        self._count()
+        scanned = {reference.target for name in self.changed for reference in self.constraints.references_of(name)}
+        read = {name for action in self.framed for name in action.reads}
+        self.made.depends = frozenset({*touched(self.plan.actions), *scanned, *read} - ENGINE_COLLECTIONS)
+        return self.made
+
+    def _setting(self) -> Setting:
+        source, state = self.source, self.state
+        stored = {file.collection for file in state.files.values()}
+        wanted = {name: Wanted.all_of(self.constraints, name) for name in self.changed}
+        for target in {reference.target for own in wanted.values() for reference in own.references} - wanted.keys():
+            wanted[target] = Wanted(keys=True)
+        rows = sum(file.rows for file in state.files.values() if file.collection in self.changed)
+        return Setting(
+            log=source.log,
+            project=source.project.name,
+            old=self.plan.previous,
+            new=self.plan.version,
+            fence=source.fence,
+            base_ts=state.version,
+            commit_ts=state.version + 1,
+            created=frozenset(self.changed - stored),
+            wanted=wanted,
+            buckets=min(_BUCKETS_MAX, rows // _ROWS_PER_BUCKET + 2),
+            faults_max=source.faults_max,
+            sample=source.sample,
+        )
+
+    def _rewrite(self) -> None:
+        divisions = {name: divide(self.source.log, self.state, name) for name in self.actions}
+        planned = {
+            name: (division, self._tasks(name, division, self._first_ids(name, division)))
+            for name, division in divisions.items()
+        }
+        for name in self.setting.wanted.keys() - self.changed:
+            division = divide(self.source.log, self.state, name)
+            planned[name] = division, [Task(part) for part in division.parts]
+        frames, count = self._frames(self.setting, planned)
+        inserts = self._inserts()
+        if inserts:
+            frames.append(self.source.jobs.tasks(partial(_insert, self.setting), inserts))
+        for action in self.framed:
+            next_id = self._allocated(action.ids) if action.ids else None
+            frames += frame_job(self.source.jobs, self.setting, action, self.state, self.source.place, next_id=next_id)
+        reports, findings = self._collect(frames, self.setting, count)
+        self._take(reports, divisions)
+        self._name([*findings, *self._scan_referring({r.collection for r in reports if r.keys_changed})])
+
+    def _tasks(self, name: str, division: Division, first_ids: Sequence[int] = (), *, dry: bool = False) -> list[Task]:
+        ids = first_ids or [0] * len(division.parts)
+        return [Task(part, self.actions[name], ids[part.number], dry) for part in division.parts]
+
+    def _frames(
+        self, setting: Setting, planned: Mapping[str, tuple[Division, Sequence[Task]]]
+    ) -> tuple[list[DataFrame], int]:
+        """The frames that do the tasks of some collections, and how many of them read their parts themselves."""
+        direct = [task for division, tasks in planned.values() for task in tasks if not division.shuffled]
+        frames = [self.source.jobs.tasks(partial(_work, setting), direct)] if direct else []
+        frames += [self._shuffled(setting, *own) for own in planned.values() if own[0].shuffled]
+        return frames, len(direct)
+
+    def _shuffled(self, setting: Setting, division: Division, tasks: Sequence[Task]) -> DataFrame:
+        log, lows = self.source.log, [task.part.low for task in tasks]
+        pieces = [(file, number) for file in division.shuffled for number in range(len(log.groups(file)))]
+        work = partial(_work_shuffled, setting, tuple(tasks))
+        return self.source.jobs.shuffled(partial(_feed, log, lows), pieces, _FED, work)
+
+    def _first_ids(self, name: str, division: Division) -> Sequence[int]:
+        """The first id of each part, so that ids are dense and in the order of keys."""
+        action = next((action for action in self.actions[name] if isinstance(action, PerRow) and action.ids), None)
+        if action is None or action.ids is None:
+            return ()
+        start = self._allocated(action.ids)
+        if len(division.parts) < 2:  # noqa: PLR2004 - nothing to be divided
+            return [start] * len(division.parts)
+        frames, count = self._frames(self.setting, {name: (division, self._tasks(name, division, dry=True))})
+        reports, _ = self._collect(frames, None, count)
+        used = {report.number: report.ids for report in reports}
+        return list(accumulate((used.get(part.number, 0) for part in division.parts[:-1]), initial=start))
+
+    def _inserts(self) -> list[InsertTask]:
+        tasks = []
+        for action in self.plan.actions:
+            if isinstance(action, Insert):
+                rows = [(encode(key), encode(value)) for key, value in action.rows()]
+                if rows:
+                    tasks.append(InsertTask(action.collection, tuple(rows)))
+        return tasks
+
+    def _collect(
+        self, frames: Sequence[DataFrame], setting: Setting | None, count: int
+    ) -> tuple[list[Report], list[Any]]:
+        gathering: Callable[[list[bytes]], Any] | None = None
+        if setting is not None and setting.wanted:
+            gathering = partial(gather, kinds_of(setting.wanted))
+        buckets = 1 if setting is None else setting.buckets
+        done = self.source.jobs.collect(frames, self.source.watch, gather=gathering, buckets=buckets, count=count)
+        for report in done.reports:
+            self.made.violations.merge([report.violations])
+        return done.reports, done.findings
+
+    def _take(self, reports: Sequence[Report], divisions: Mapping[str, Division]) -> None:
+        """Take in what tasks report, and see that it adds up."""
+        for report in reports:
+            if report.collection not in self.changed:
+                continue
+            self.made.adds += report.files
+            counts = self.made.counts.setdefault(report.collection, Counts())
+            counts.rows_before += report.rows_before
+            counts.changed += report.changed
+            for name, rows in report.rows_after.items():
+                self.made.counts.setdefault(name, Counts()).rows_after += rows
+        for name in divisions:
+            self._check_taken(name, [report for report in reports if report.collection == name])
+        for name, actions in self.actions.items():
+            own = [report for report in reports if report.collection == name]
+            counts = self.made.counts.setdefault(name, Counts())
+            if isinstance(actions[0], Columnar) and counts.rows_after != counts.rows_before:
+                self._violate(Rule.ROWS, name, f"{counts.rows_before} rows became {counts.rows_after}")
+            if isinstance(actions[0], PerRow) and actions[0].ids:
+                self._allocate(actions[0].ids, sum(report.ids for report in own))
+        for action in self.framed:
+            if action.ids:
+                self._take_frame_ids(action.ids, [report for report in reports if report.ids and report.id_bounds])
+
+    def _check_taken(self, name: str, reports: Sequence[Report]) -> None:
+        if self.made.violations:
+            return  # tasks stopped early
+        files = [file for file in self.state.files.values() if file.collection == name]
+        for kind, taken in (
+            (FileKind.BASE, sum(report.taken.base for report in reports)),
+            (FileKind.TAIL, sum(report.taken.tail for report in reports)),
+        ):
+            stored = sum(file.rows for file in files if file.kind is kind)
+            if stored != taken:
+                self._violate(Rule.ROWS, name, f"{taken} of {stored} rows of its {kind} files were read")
+
+    def _take_frame_ids(self, allocator: str, reports: Sequence[Report]) -> None:
+        start, used = self._allocated(allocator), sum(report.ids for report in reports)
+        if used:
+            low = min(report.id_bounds[0] for report in reports if report.id_bounds)
+            high = max(report.id_bounds[1] for report in reports if report.id_bounds)
+            if (low, high) != (start, start + used - 1):
+                told = f"{used} new ids reach from {low} to {high}, and should be dense from {start}"
+                self._violate(Rule.KEY, allocator, told)
+        self._allocate(allocator, used)
+
+    def _scan_referring(self, lost: set[str]) -> list[Any]:
+        """References from collections that stay to rows that may be gone."""
+        stored = {file.collection for file in self.state.files.values()}
+        referring: dict[str, tuple[Reference, ...]] = {}
+        for reference in self.constraints.references:
+            if reference.target in lost and reference.collection in stored - self.changed - self._replaced():
+                referring[reference.collection] = (*referring.get(reference.collection, ()), reference)
+        if not referring or self.made.violations:
+            return []
+        wanted = {name: Wanted(references=references) for name, references in referring.items()}
+        for target in {reference.target for references in referring.values() for reference in references}:
+            wanted[target] = replace(wanted.get(target, Wanted()), keys=True)
+        setting = replace(self.setting, wanted=wanted)
+        divisions = {name: divide(self.source.log, self._after(), name) for name in wanted}
+        planned = {name: (division, [Task(part) for part in division.parts]) for name, division in divisions.items()}
+        frames, count = self._frames(setting, planned)
+        return self._collect(frames, setting, count)[1]
+
+    def _name(self, findings: Sequence[Any]) -> None:
+        if findings:
+            stays = {file.path for file in self.made.adds if file.kind is FileKind.TAIL}
+            after = self._after()
+            whole = replace(after, files={path: file for path, file in after.files.items() if path not in stays})
+            additions = [file for file in self.made.adds if file.path in stays]
+            naming = Naming(self.source.log, whole, additions, self.new, self.constraints)
+            self.made.violations.merge([naming.name(findings)])
+
+    def _after(self) -> State:
+        """The state as the commit would leave it, as far as files go."""
+        replaced = self._replaced()
+        files = {path: file for path, file in self.state.files.items() if file.collection not in replaced}
+        return replace(self.state, files={**files, **{file.path: file for file in self.made.adds}})
+
+    def _replaced(self) -> frozenset[str]:
+        retired = {action.collection for action in self.plan.actions if isinstance(action, Retire)}
+        framed = {name for action in self.framed for name in action.writes}
+        return frozenset({*self.actions, *retired, *framed})
+
+    def _check_collections(self) -> None:
+        known = {*self.new.by_name, *ENGINE_COLLECTIONS}
+        for name in sorted({file.collection for file in self._after().files.values()} - known):
+            told = f"version {self.plan.version} has no such collection, and nothing retires it"
+            self._violate(Rule.COLLECTION, name, told)
+
+    def _count(self) -> None:
+        for name in touched(self.plan.actions):
+            counts = self.made.counts.setdefault(name, Counts())
+            before = [file for file in self.state.files.values() if file.collection == name]
+            after = [file for file in self._after().files.values() if file.collection == name]
+            counts.bytes_before, counts.bytes_after = (sum(file.size for file in files) for files in (before, after))
+            if name not in self.actions:
+                counts.rows_before = self._live_rows(before)
+                added = sum(file.rows for file in self.made.adds if file.collection == name)
+                kept = 0 if name in self._replaced() else counts.rows_before
+                counts.rows_after = kept + added
+
+    def _live_rows(self, files: Sequence[DataFile]) -> int:
+        tails = [file for file in files if file.kind is FileKind.TAIL]
+        net = sum(int(pa.compute.sum(self.source.log.read(file, ["diff"])["diff"]).as_py()) for file in tails)
+        return net + sum(file.rows for file in files if file.kind is FileKind.BASE)
+
+    def _allocated(self, allocator: str) -> int:
+        """The lowest id that is free before the step, or after the actions before this one."""
+        if allocator in self.made.next_ids:
+            return self.made.next_ids[allocator]
+        if ALLOCATORS in self.changed:
+            raise UnwrittenStepError(self.plan.name, "it gives out ids and rewrites their allocators at once")
+        kind = row_types(self.source.project, self.plan.previous)[ALLOCATORS]
+        if not isinstance(kind, Collection):
+            raise UnwrittenStepError(self.plan.name, "it gives out ids before rows are protobuf")
+        view = load_view(Bases(self.source.log), self.state, (ALLOCATORS,))
+        found = view.get(ALLOCATORS, encode(kind.key_type(name=allocator)))
+        return 1 if found is None else int(kind.value_type.FromString(found).next_id)  # type: ignore[attr-defined]
+
+    def _allocate(self, allocator: str, used: int) -> None:
+        self.made.next_ids[allocator] = self._allocated(allocator) + used
+
+    def _violate(self, rule: Rule, collection: str, found: str) -> None:
+        self.made.violations.add(rule, collection, "", found)
+
+
+def _rewriting(plan: StepPlan) -> dict[str, tuple[Columnar | PerRow | Delete, ...]]:
+    found: dict[str, tuple[Columnar | PerRow | Delete, ...]] = {}
+    for action in plan.actions:
+        if isinstance(action, Columnar | PerRow | Delete):
+            found[action.collection] = (*found.get(action.collection, ()), action)
+    return found
+
+
+def _additions(plan: StepPlan) -> Iterator[str]:
+    for action in plan.actions:
+        if isinstance(action, PerRow | Frame):
+            yield from action.into
+        if isinstance(action, Insert):
+            yield action.collection
+
+
+def _work(setting: Setting, task: Task) -> Answer:
+    report, emission = run_task(setting, task)
+    return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
+
+
+def _insert(setting: Setting, task: InsertTask) -> Answer:
+    report, emission = run_insert(setting, task)
+    return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
+
+
+def _work_shuffled(setting: Setting, tasks: Sequence[Task], part: int, rows: pa.Table) -> Answer:
+    report, emission = run_task(setting, tasks[part], lambda taken: read_shuffled(rows, taken))
+    return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
+
+
+def _feed(log: Log, lows: Sequence[bytes], piece: tuple[DataFile, int]) -> Iterator[pa.RecordBatch]:
+    file, number = piece
+    for batch in log.read(file, None, [number]).to_batches(max_chunksize=8192):
+        parts = pa.array(part_numbers(lows, batch["key"]), pa.int32())
+        kinds = pa.array([file.kind.value] * batch.num_rows, pa.string())
+        yield pa.record_batch(
+            [parts, kinds, *(batch[name] for name in ("key", "value", "ts", "diff"))],
+            names=["part", "kind", "key", "value", "ts", "diff"],
+        )

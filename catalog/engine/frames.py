@@ -1,0 +1,143 @@
+"""Frame actions: whole collections as DataFrames in and out, the rows that come back written by file tasks."""
+
+from __future__ import annotations
+
+import pickle
+from collections.abc import Callable, Iterator, Mapping
+from typing import TYPE_CHECKING, Any
+
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.actions import Frame
+from catalog.datasource import dataframe
+from catalog.engine.prints import printed
+from catalog.engine.rewriting import Fault, Judge, Rows, TooManyFaults, judged, shown, verified
+from catalog.engine.tasks import Emission, Report, Setting, kinds_of, write_rows
+from catalog.engine.types import Columns, load_project, registry_of
+from catalog.engine.violations import Rule, Violation
+from catalog.errors import UnfitColumnError, UnwrittenStepError
+from catalog.log.protocol import State
+from catalog.spark.jobs import SparkJobs, answered, guarded
+from catalog.stash.consolidation import FILE_BYTES_MAX
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame
+
+_ROWS = pa.schema([("key", pa.binary()), ("value", pa.binary()), ("fault", pa.binary())])
+_ROWS_IN_SPARK = "key binary, value binary, fault binary"
+_JOB = "bucket int, payload binary"
+
+
+def frame_job(
+    jobs: SparkJobs,
+    setting: Setting,
+    action: Frame,
+    state: State,
+    place: tuple[str, Mapping[str, str]],
+    *,
+    next_id: int | None,
+) -> list[DataFrame]:
+    """The frames that, when they are collected, write what the action makes of the collections it reads."""
+    frames = {
+        name: dataframe(jobs.session, *place, name, state.version, project=setting.project) for name in action.reads
+    }
+    made = action.change(frames, *([] if next_id is None else [next_id]))
+    if made.keys() != {*action.writes, *action.into}:
+        declared, given = ", ".join((*action.writes, *action.into)), ", ".join(made)
+        reason = f"its frame declares rows of {declared} and makes rows of {given}"
+        raise UnwrittenStepError(f"v{setting.old}_to_v{setting.new}", reason)
+    return [_written(frame, setting, name, action, state) for name, frame in made.items()]
+
+
+def _written(frame: DataFrame, setting: Setting, name: str, action: Frame, state: State) -> DataFrame:
+    """Encoded, brought into the order of keys, and written; one task where one file is enough."""
+    is_base = name in action.writes or name in setting.created
+    size = sum(file.size for file in state.files.values() if file.collection in {name, *action.reads})
+    tasks = -(-size * 4 // FILE_BYTES_MAX) or 1  # stored bytes are compressed
+    encoded = frame.select("key", "value").mapInArrow(_encoding(setting, name), _ROWS_IN_SPARK)
+    placed = encoded.repartitionByRange(tasks, "key") if tasks > 1 else encoded.repartition(1)
+    writing = _writing(setting, name, is_base=is_base, counts_ids=name == action.ids)
+    return placed.sortWithinPartitions("key").mapInArrow(writing, _JOB)
+
+
+def _encoding(setting: Setting, name: str) -> Callable[[Iterator[pa.RecordBatch]], Any]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        columns = Columns(registry_of(load_project(setting.project), setting.new).named(name))
+        for batch in batches:
+            if batch.num_rows:
+                yield _encoded(columns, batch, setting)
+
+    return run
+
+
+def _encoded(columns: Columns, batch: pa.RecordBatch, setting: Setting) -> pa.RecordBatch:
+    name = columns.collection.name
+    try:
+        rows = Rows(*columns.encode(batch["key"], batch["value"]))
+    except UnfitColumnError as error:
+        return _faulty([Violation(Rule.ENCODE, name, "", error.what)])
+    faults: list[Violation] = []
+    while True:
+        try:
+            verified(columns, rows, sample=setting.sample, rule=Rule.ENCODE)
+            break
+        except Fault as fault:
+            key = shown(columns.collection, rows.keys[fault.row].as_py())
+            faults.append(Violation(fault.rule, name, key, fault.found))
+            rows = rows.without(fault.row)
+    whole = pa.record_batch([rows.keys, rows.values, pa.nulls(len(rows.keys), pa.binary())], schema=_ROWS)
+    if not faults:
+        return whole
+    return pa.Table.from_batches([whole, _faulty(faults)]).combine_chunks().to_batches()[0]
+
+
+def _faulty(faults: list[Violation]) -> pa.RecordBatch:
+    empty = pa.array([b""] * len(faults), pa.binary())
+    return pa.record_batch([empty, empty, pa.array([pickle.dumps(fault) for fault in faults])], schema=_ROWS)
+
+
+def _writing(
+    setting: Setting, name: str, *, is_base: bool, counts_ids: bool
+) -> Callable[[Iterator[pa.RecordBatch]], Any]:
+    def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
+        def rows() -> Iterator[pa.RecordBatch]:
+            report, emission = Report(name, 0), Emission()
+            judge = judged(setting.faults_max, setting.sample)
+            report.violations = judge.violations
+            try:
+                table = pa.Table.from_batches(_sound(batches, judge), schema=pa.schema(list(_ROWS)[:2]))
+                report.files = write_rows(setting, name, table, judge.add, is_base=is_base)
+                report.rows_after[name] = report.changed = table.num_rows
+                report.keys_changed = True
+                _print(setting, report, table, emission, counts_ids=counts_ids)
+            except TooManyFaults:
+                pass
+            yield from answered((report, emission.packed(kinds_of(setting.wanted), setting.buckets)))
+
+        yield from guarded(rows)
+
+    return run
+
+
+def _sound(batches: Iterator[pa.RecordBatch], judge: Judge) -> Iterator[pa.RecordBatch]:
+    for batch in batches:
+        for pickled in batch["fault"].drop_null().to_pylist():
+            fault: Violation = pickle.loads(pickled)  # noqa: S301 - written by our own tasks
+            judge.add(fault.rule, fault.collection, fault.key, fault.found)
+        yield batch.filter(batch["fault"].is_null()).select(["key", "value"])
+
+
+def _print(setting: Setting, report: Report, table: pa.Table, emission: Emission, *, counts_ids: bool) -> None:
+    registry = registry_of(load_project(setting.project), setting.new)
+    columns = Columns(registry.named(report.collection))
+    for batch in table.to_batches():
+        decoded = columns.decode(batch["key"], batch["value"])
+        if report.collection in setting.wanted:
+            wanted = setting.wanted[report.collection]
+            emission.add(printed(wanted, report.collection, registry, batch["key"], decoded))
+        if counts_ids and batch.num_rows:
+            bounds = pc.min_max(pc.struct_field(decoded[0], "id")).as_py()
+            report.ids += batch.num_rows
+            known = report.id_bounds or (bounds["min"], bounds["max"])
+            report.id_bounds = min(known[0], bounds["min"]), max(known[1], bounds["max"])

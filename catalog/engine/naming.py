@@ -1,0 +1,107 @@
+"""Which rows broke a rule that prints say is broken: found again on the bytes, and named.
+
+Runs only when a step is about to fail, on the driver, a run of files at a time.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, field
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.codec import bounded_batches
+from catalog.engine.prints import Kind, Prints, as_prints, fold, print_bytes, unique_bytes, unique_kind
+from catalog.engine.rewriting import shown
+from catalog.engine.tasks import Found
+from catalog.engine.types import Columns
+from catalog.engine.violations import LISTED_MAX, Rule, Violations
+from catalog.log.protocol import DataFile, Log, State
+from catalog.stash.collections import Registry
+from catalog.stash.constraints import Constraints, Reference, Unique, referred_keys
+from catalog.stash.view import Bases, load_view
+
+
+@dataclass(slots=True)
+class Naming:
+    log: Log
+    state: State
+    """After the step, without what it adds beside rows that stay."""
+    additions: Sequence[DataFile]
+    registry: Registry
+    constraints: Constraints
+    violations: Violations = field(default_factory=Violations)
+
+    def name(self, findings: Sequence[Found]) -> Violations:
+        """The violations that findings by prints turn out to be."""
+        found: dict[Kind, list[Prints]] = {}
+        for kind, packed, _ in findings:
+            found.setdefault(kind, []).append(as_prints(packed))
+        for kind, parts in found.items():
+            prints = np.concatenate(parts)
+            if kind.role == "key":
+                self._keys(kind.name, prints)
+            elif kind.role == "unique":
+                unique = next(unique for unique in self.constraints.uniques if unique_kind(unique) == kind)
+                self._unique(unique, prints)
+            else:
+                for reference in self.constraints.references:
+                    if reference.target == kind.name:
+                        self._reference(reference, prints)
+        for kind, _, count in findings:
+            rule = {"key": Rule.KEY, "unique": Rule.UNIQUE, "reference": Rule.REFERENCE}[kind.role]
+            if self.violations.counts[rule]:
+                self.violations.counts[rule] = max(self.violations.counts[rule], count)
+        return self.violations
+
+    def _keys(self, collection: str, prints: Prints) -> None:
+        seen: set[bytes] = set()
+        kind = self.registry.named(collection)
+        for keys, _ in self._batches(collection):
+            for key in keys.filter(_matches(print_bytes(keys), prints)).to_pylist():
+                if key in seen:
+                    self.violations.add(Rule.KEY, collection, shown(kind, key), "two rows have this key")
+                seen.add(key)
+
+    def _unique(self, unique: Unique, prints: Prints) -> None:
+        first: dict[bytes, str] = {}
+        kind = self.registry.named(unique.collection)
+        for keys, values in self._batches(unique.collection):
+            common = unique_bytes(unique, *Columns(kind).decode(keys, values))
+            hits = _matches(print_bytes(common), prints)
+            for key, fields in zip(keys.filter(hits).to_pylist(), common.filter(hits).to_pylist(), strict=True):
+                if fields in first:
+                    told = f"{', '.join(unique.paths)} is {fields.decode(errors='replace')} also in {{{first[fields]}}}"
+                    self.violations.add(Rule.UNIQUE, unique.collection, shown(kind, key), told)
+                first.setdefault(fields, shown(kind, key))
+
+    def _reference(self, reference: Reference, prints: Prints) -> None:
+        kind, target = self.registry.named(reference.collection), self.registry.named(reference.target)
+        wanted = {bytes(row.tobytes()) for row in prints}
+        there = {key for keys, _ in self._batches(reference.target) for key in _with_prints(keys, prints)}
+        for keys, values in self._batches(reference.collection):
+            for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
+                for referred in referred_keys(reference, self.registry, *kind.decode(key, value)):
+                    print_ = print_bytes(pa.array([referred], pa.binary())).tobytes()
+                    if print_ in wanted and referred not in there:
+                        told = f"{reference.path} refers to {reference.target} {{{shown(target, referred)}}}, which is not there"  # noqa: E501
+                        self.violations.add(Rule.REFERENCE, reference.collection, shown(kind, key), told)
+            if self.violations.counts[Rule.REFERENCE] >= LISTED_MAX:
+                return
+
+    def _batches(self, collection: str) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:
+        view = load_view(Bases(self.log), self.state, (collection,))
+        tables = [self.log.read(file) for file in self.additions if file.collection == collection]
+        for table in (*view.tables(collection), *tables):
+            for batch in bounded_batches(table.select(["key", "value"])):
+                yield batch["key"], batch["value"]
+
+
+def _matches(prints: Prints, wanted: Prints) -> pa.BooleanArray:
+    return pa.array(np.isin(fold(prints), fold(wanted)))
+
+
+def _with_prints(keys: pa.BinaryArray, prints: Prints) -> list[bytes]:
+    found: list[bytes] = keys.filter(_matches(print_bytes(keys), prints)).to_pylist()
+    return found

@@ -1,0 +1,173 @@
+"""One step: said to run, executed, committed in one commit, or failed with nothing changed but its event."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping, Sequence
+from dataclasses import dataclass, field
+from enum import StrEnum
+
+import pyarrow as pa
+
+from catalog.engine import events
+from catalog.engine.execution import ALLOCATORS, Execution, Made, Source
+from catalog.engine.journal import Journal
+from catalog.engine.plan import StepPlan, describe
+from catalog.engine.progress import Progress, Silent
+from catalog.engine.types import ENGINE_COLLECTIONS, registry_of
+from catalog.errors import (
+    CatalogError,
+    ConflictError,
+    FencedError,
+    IndeterminateError,
+    StepDisturbedError,
+    StepRefusedError,
+)
+from catalog.log.files import file_collection
+from catalog.log.protocol import Commit, DataFile, FileKind, Mark, Operation
+from catalog.project import MigrationModule, Project
+from catalog.spark.jobs import SparkJobs
+from catalog.stash.collections import encode
+from catalog.stash.transaction import RowChange
+
+_ATTEMPTS = 3
+
+
+class StepPoint(StrEnum):
+    """A place in a step where a process may stop."""
+
+    BEFORE_BEGIN = "step:before-begin"
+    AFTER_BEGIN = "step:after-begin"
+    AFTER_TASKS = "step:after-tasks"
+    BEFORE_COMMIT = "step:before-commit"
+    AFTER_COMMIT = "step:after-commit"
+
+
+def pass_on(_point: StepPoint) -> None:
+    """What is done at each point outside of tests: nothing."""
+
+
+@dataclass(slots=True)
+class Runner:
+    """Runs steps of a store that this process leads."""
+
+    journal: Journal
+    project: Project
+    place: tuple[str, Mapping[str, str]]
+    jobs: SparkJobs
+    build: str
+    progress: Progress = field(default_factory=Silent)
+    reached: Callable[[StepPoint], None] = pass_on
+
+    def run(self, module: MigrationModule) -> Made:
+        """Take the store one version on; raises with the store as it was."""
+        plan = describe(module, self.journal.state, self.journal.version)
+        self.reached(StepPoint.BEFORE_BEGIN)
+        self.progress.began(plan)
+        number = events.begin(self.journal, plan, self.build)
+        self.reached(StepPoint.AFTER_BEGIN)
+        try:
+            made = self._committed(module, plan, number)
+        except (FencedError, IndeterminateError):
+            raise  # not ours to write any more, or not known to be open still
+        except CatalogError as error:
+            events.fail(self.journal, number, error.what)
+            raise
+        except Exception as error:
+            events.fail(self.journal, number, f"{type(error).__name__}: {error}")
+            raise
+        self.reached(StepPoint.AFTER_COMMIT)
+        self.progress.ended(plan, made.counts)
+        return made
+
+    def _committed(self, module: MigrationModule, plan: StepPlan, number: int) -> Made:
+        disturbed: frozenset[str] = frozenset()
+        for _ in range(_ATTEMPTS):
+            self.journal.refresh()
+            plan = describe(module, self.journal.state, plan.previous)
+            made = Execution(self._source(plan), plan, self.journal.state).run()
+            self.reached(StepPoint.AFTER_TASKS)
+            if made.violations:
+                first = made.violations.listed[0]
+                count = made.violations.counts[first.rule]
+                raise StepRefusedError(plan.name, first.rule, str(first), count, plan.previous)
+            self.reached(StepPoint.BEFORE_COMMIT)
+            disturbed = self._commit(plan, number, made)
+            if not disturbed:
+                return made
+        raise StepDisturbedError(plan.name, ", ".join(sorted(disturbed)), _ATTEMPTS)
+
+    def _commit(self, plan: StepPlan, number: int, made: Made) -> frozenset[str]:
+        """Commit what was made; answers the collections that were changed meanwhile, and then nothing is committed."""
+        marks = {Mark.STASH_VERSION: plan.version, Mark.RUNNING_STEP: 0}
+        while True:
+            rows = [*self._rows(plan, number, made)]
+            adds = [self._dated(file) for file in made.adds]
+            try:
+                self.journal.append(
+                    Operation.MIGRATE,
+                    rows,
+                    marks,
+                    adds=adds,
+                    removes=made.removes,
+                    details={"step": plan.name, "event": str(number)},
+                )
+            except ConflictError:
+                disturbed = _touched(self.journal.refresh()) & made.depends
+                if disturbed:
+                    return frozenset(disturbed)
+            else:
+                return frozenset()
+
+    def _rows(self, plan: StepPlan, number: int, made: Made) -> Sequence[RowChange]:
+        """The engine's own rows of the commit, and the allocators that the step moved on."""
+        config = self.journal.registry.named("config")
+        event = next(event for event in events.read_events(self.journal) if event.id == number)
+        counts = {
+            name: sum(getattr(counts, name) for counts in made.counts.values())
+            for name in ("rows_before", "rows_after", "bytes_before", "bytes_after")
+        }
+        rows = [
+            self.journal.change(config.key_type(name="stash_version"), config.value_type(number=plan.version)),
+            events.closed(self.journal, event, events.State.MIGRATED, counts=counts),
+        ]
+        ids = registry_of(self.project, plan.version).by_name.get(ALLOCATORS)
+        for allocator, following in made.next_ids.items():
+            if ids is not None:
+                key, value = encode(ids.key_type(name=allocator)), encode(ids.value_type(next_id=following))
+                rows.append(RowChange(ids, key, self.journal.view(ALLOCATORS).get(ALLOCATORS, key), value))
+        return [row for row in rows if row.before != row.after]
+
+    def _dated(self, file: DataFile) -> DataFile:
+        """A tail file carries the ts of its commit: written again if others committed meanwhile."""
+        ts = self.journal.state.version + 1
+        if file.kind is FileKind.BASE or file.ts_max == ts:
+            return file
+        rows = self.journal.log.read(file)
+        dates = pa.repeat(pa.scalar(ts, pa.int64()), rows.num_rows)
+        rows = rows.set_column(2, rows.schema.field("ts"), dates)
+        return self.journal.log.write(file.collection, file.kind, self.journal.fence, rows)
+
+    def _source(self, plan: StepPlan) -> Source:
+        rows, size = sum(work.rows for work in plan.works), plan.bytes_to_rewrite
+
+        def watch(done: int, count: int) -> None:
+            self._poll()
+            if count:
+                self.progress.advanced(plan, rows * done // count, size * done // count)
+
+        return Source(self.journal.log, self.project, self.place, self.journal.fence, self.jobs, watch)
+
+    def _poll(self) -> None:
+        """See whether another leader took over, without moving on from the state that the step reads."""
+        newest = self.journal.log.head(self.journal.state.version)
+        if newest != self.journal.state.version:
+            fence = self.journal.log.state(newest).fence
+            if fence != self.journal.fence:
+                raise FencedError(self.journal.fence, fence)
+
+
+def _touched(commits: Sequence[Commit]) -> set[str]:
+    """The collections that commits changed, engine collections aside."""
+    found = {file.collection for commit in commits for file in commit.adds}
+    found |= {file_collection(path) for commit in commits for path in commit.removed_paths}
+    return found - ENGINE_COLLECTIONS
