@@ -12,8 +12,8 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 
 import pyarrow as pa
-from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction
-from deltalake.transaction import AddAction, RemoveAction
+from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Transaction  # noqa: TID251
+from deltalake.transaction import AddAction, RemoveAction  # noqa: TID251 - here, and nowhere else
 
 from catalog.errors import (
     ConflictError,
