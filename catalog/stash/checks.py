@@ -45,13 +45,8 @@ def _unique_counts(unique: Unique, changes: Iterable[RowChange]) -> Counter[byte
 def _rows_with(head: Head, unique: Unique, changes: list[RowChange], hashed: bytes) -> tuple[str, ...]:
     """The keys of the rows that collide, found on the rows themselves."""
     collection = head.registry.named(unique.collection)
-    rows = dict(head.view.rows(collection.name))
-    for change in changes:
-        if change.after is None:
-            rows.pop(change.key, None)
-        else:
-            rows[change.key] = change.after
-    decoded = (collection.decode(key, value) for key, value in rows.items())
+    rows = head.view.rows(collection.name, {change.key: change.after for change in changes})
+    decoded = (collection.decode(key, value) for key, value in rows)
     return tuple(str(key).strip() for key, value in decoded if unique_digest(unique, key, value) == hashed)
 
 
@@ -78,12 +73,8 @@ def _check_removed(head: Head, reference: Reference, changes: tuple[RowChange, .
     if head.index(reference.collection).referred[digest(reference.target.encode(), removed)] == 0:
         return
     collection = head.registry.named(reference.collection)
-    rows = dict(head.view.rows(collection.name))
-    rows |= {c.key: c.after for c in changes if c.collection.name == collection.name and c.after is not None}
-    for change in changes:
-        if change.collection.name == collection.name and change.after is None:
-            rows.pop(change.key, None)
-    for key, value in rows.items():
+    changed = {c.key: c.after for c in changes if c.collection.name == collection.name}
+    for key, value in head.view.rows(collection.name, changed):
         decoded = collection.decode(key, value)
         if removed in referred_keys(reference, head.registry, *decoded):
             raise _dangling(head.registry, reference, str(decoded[0]).strip(), removed)

@@ -1,21 +1,22 @@
 """Keeping base and tail in proportion: many small files become few, and no row changes.
 
-A tail is merged into one file when it has too many, and into the base when it has grown to a share of it. Both remove
-exactly the files that were read, so rows committed meanwhile stay beside the result.
+A tail is merged into one file when it has too many, and into the base when it has grown to a share of it, or too large
+to be held in memory. Each removes exactly the files that were read, so rows committed meanwhile stay beside the result.
 """
 
 from __future__ import annotations
 
 import uuid
+from bisect import bisect_right
 from collections.abc import Iterable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import pyarrow as pa
 
 from catalog.codec.columns import bounded_batches
-from catalog.log.protocol import ROWS, Change, DataFile, Fence, FileKind, Log, Operation, State
+from catalog.log.protocol import ROWS, Change, DataFile, Fence, FileKind, Log, Operation
 from catalog.stash.arrays import rows_table
-from catalog.stash.view import View, changes
+from catalog.stash.view import Overlay, View, changes
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
 
@@ -27,6 +28,8 @@ class Shape:
     tail_files_max: int = 16
     tail_share_max: float = 0.25
     """Of the rows of the base."""
+    tail_bytes_max: int = FILE_BYTES_MAX
+    """Of keys and values as every process holds them, however small the files are that they were written to."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,30 +39,60 @@ class Due:
     collection: str
     kind: FileKind
     """Of the files to be made: a tail merges the tail alone, a base everything."""
+    in_part: bool = False
+    """Leaves base files alone that the tail does not reach."""
 
 
-def due(state: State, shape: Shape) -> list[Due]:
+def due(view: View, shape: Shape) -> Iterator[Due]:
     """The collections whose files are out of proportion."""
     files: dict[str, list[DataFile]] = {}
-    for file in state.files.values():
+    for file in view.state.files.values():
         files.setdefault(file.collection, []).append(file)
-    return [
-        Due(name, FileKind.BASE if _share(found) > shape.tail_share_max else FileKind.TAIL)
-        for name, found in sorted(files.items())
-        if sum(file.kind is FileKind.TAIL for file in found) > shape.tail_files_max
-    ]
+    for name, found in sorted(files.items()):
+        if sum(file.kind is FileKind.TAIL for file in found) > shape.tail_files_max:
+            yield Due(name, FileKind.BASE if _share(found) > shape.tail_share_max else FileKind.TAIL)
+        elif _held_bytes(view.overlays.get(name, {})) > shape.tail_bytes_max:
+            yield Due(name, FileKind.BASE, in_part=True)
 
 
 def merge(log: Log, view: View, wanted: Due, fence: Fence) -> Change:
     """Write the merged files; answer the change that puts them in the place of those they were made from."""
-    files = [file for file in view.state.files.values() if file.collection == wanted.collection]
+    name = wanted.collection
+    base = [file for file in view.state.files.values() if file.collection == name and file.kind is FileKind.BASE]
+    tail = [file for file in view.state.files.values() if file.collection == name and file.kind is FileKind.TAIL]
     if wanted.kind is FileKind.TAIL:
-        files = [file for file in files if file.kind is FileKind.TAIL]
-        tables: Iterator[pa.Table] = iter([_merged_tail(log, files)])
+        base, tables = [], iter([_merged_tail(log, tail)])
+    elif wanted.in_part:
+        parts = list(_reached(view, name))
+        base = [file for part in parts for file in part.state.files.values()]
+        tables = (table for part in parts for table in base_tables(part, name, view.state.version))
     else:
-        tables = base_tables(view, wanted.collection, view.state.version)
-    adds = tuple(log.write(wanted.collection, wanted.kind, fence, table) for table in tables if table.num_rows)
-    return Change(Operation.CONSOLIDATE, uuid.uuid4().hex, adds, tuple(files))
+        tables = base_tables(view, name, view.state.version)
+    adds = tuple(log.write(name, wanted.kind, fence, table) for table in tables if table.num_rows)
+    return Change(Operation.CONSOLIDATE, uuid.uuid4().hex, adds, (*base, *tail))
+
+
+def _reached(view: View, collection: str) -> Iterator[View]:
+    """What the tail reaches, in parts that no base file lies between: each the base files of a range and its tail."""
+    overlay = view.overlays.get(collection, {})
+    keys = sorted(overlay)
+    files: list[DataFile] = []
+    start = end = 0
+
+    def part() -> View:
+        state = replace(view.state, files={file.path: file for file in files})
+        return replace(view, state=state, overlays={collection: {key: overlay[key] for key in keys[start:end]}})
+
+    for last, run in view.runs(collection):
+        before, end = end, bisect_right(keys, last, end)
+        if end > before:
+            files += run
+        elif end > start:
+            yield part()
+            files, start = [], end
+    end = len(keys)
+    if end > start:
+        yield part()
 
 
 def _merged_tail(log: Log, files: list[DataFile]) -> pa.Table:
@@ -93,6 +126,10 @@ def _gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
             waiting = []
     if waiting:
         yield pa.concat_tables(waiting)
+
+
+def _held_bytes(overlay: Overlay) -> int:
+    return sum(map(len, overlay)) + sum(map(len, filter(None, overlay.values())))
 
 
 def _share(files: list[DataFile]) -> float:

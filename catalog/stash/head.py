@@ -6,12 +6,13 @@ Commits are taken in one at a time and in order, so a fence is seen before any r
 from __future__ import annotations
 
 from collections import deque
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field
 
 from catalog.errors import (
     FencedError,
     MissingFileError,
+    NoSuchVersionError,
     RetiredError,
     TransactionConflictError,
     VersionChangedError,
@@ -21,7 +22,7 @@ from catalog.log.protocol import Commit, Fence, Log, Mark, Operation, State
 from catalog.stash.collections import Registry
 from catalog.stash.constraints import Constraints
 from catalog.stash.index import Index
-from catalog.stash.view import Bases, Happened, View, changes, load_overlay, load_view, overlaid
+from catalog.stash.view import Bases, Happened, View, changes, load_overlay, load_view, overlaid, there_or_retired
 
 _RECENT_MAX = 1024
 Touched = frozenset[tuple[str, bytes]]
@@ -36,15 +37,20 @@ class Head:
     view: View
     fence: Fence | None = None
     """The token that this process writes under; none if it only reads."""
-    _stash_version: int | None = None
+    serves: int | None = None
     """The version of the rows that this process serves; none until there is one."""
+    _served_since: int = 0
+    """A ts since which no row of another version was seen."""
+    _changed: VersionChangedError | None = None
+    """Where that ended."""
     _indexes: dict[str, Index] = field(default_factory=dict)
     _recent: deque[tuple[int, Touched]] = field(default_factory=lambda: deque(maxlen=_RECENT_MAX))
 
     @classmethod
     def open(cls, log: Log, registry: Registry, constraints: Constraints) -> Head:
         view = load_view(Bases(log), log.state(log.verify()))
-        return cls(log, registry, constraints, view, _stash_version=view.state.marks.get(Mark.STASH_VERSION))
+        serves = view.state.marks.get(Mark.STASH_VERSION)
+        return cls(log, registry, constraints, view, serves=serves, _served_since=view.state.version)
 
     @property
     def state(self) -> State:
@@ -67,19 +73,46 @@ class Head:
         newest = self.log.head(self.state.version)
         require_retained(self.log, self.state if newest == self.state.version else self.log.state(newest), version)
 
+    def commits(self, since: int) -> Iterator[Commit]:
+        """Every commit after a ts, as long as rows have the types that are served; an error where that ends."""
+        newest = self.log.head(self.state.version)
+        if since > newest:
+            raise NoSuchVersionError(self.log.uri, since, newest)
+        self.require_retained(since)
+        if since < self._served_since or self._changed is not None:
+            self._require_served_at(since, newest)
+        for commit in self.log.commits(since + 1, newest):
+            if changed := _version_change(self.serves, commit):
+                raise changed
+            yield commit
+
+    def _require_served_at(self, since: int, newest: int) -> None:
+        """Refuse to begin where rows have other types; of the changes since then, name the last."""
+        found = self.log.state(since).marks.get(Mark.STASH_VERSION)
+        if found is None or found == self.serves:
+            return
+        changed = self._changed or VersionChangedError(self.serves or 0, found, since)
+        for commit in self.log.commits(since + 1, newest):
+            changed = _version_change(found, commit) or changed
+            found = commit.marks.get(Mark.STASH_VERSION, found)
+        raise changed
+
     def _begin_anew(self, state: State) -> None:
         """What was committed meanwhile is no longer retained."""
         self.view = load_view(self.view.bases, state)
         self._indexes.clear()
         self._recent.clear()
+        self._served_since = state.version
+        found = state.marks.get(Mark.STASH_VERSION, 0)
+        if self._changed is None and self.serves is not None and found != self.serves:
+            self._changed = VersionChangedError(self.serves, found, state.version)
 
     def _require_served(self) -> None:
         """Refuse, from then on, to go on under another leader or with rows of other types."""
-        found = self.state.marks.get(Mark.STASH_VERSION)
-        if self._stash_version is None:
-            self._stash_version = found
-        elif found != self._stash_version:
-            raise VersionChangedError(self._stash_version, found or 0, self.state.version)
+        if self._changed is not None:
+            raise self._changed
+        if self.serves is None:
+            self.serves = self.state.marks.get(Mark.STASH_VERSION)
         if self.fence is not None and self.state.fence != self.fence:
             raise FencedError(self.fence, self.state.fence)
 
@@ -102,6 +135,7 @@ class Head:
                 overlays[collection] = load_overlay(self.log, state, collection)
         self.view = View(self.view.bases, state, overlays)
         self._recent.append((commit.version, frozenset(touched)))
+        self._changed = self._changed or _version_change(self.serves, commit)
         self._require_served()
 
     def touched_since(self, version: int) -> Touched:
@@ -111,7 +145,8 @@ class Head:
         known = {number: touched for number, touched in self._recent if number > version}
         for number in range(version + 1, self.state.version + 1):
             if number not in known:
-                known[number] = self._touched(self.log.commit(number))
+                with there_or_retired(self.log, number):
+                    known[number] = self._touched(self.log.commit(number))
         return frozenset().union(*known.values())
 
     def index(self, collection: str) -> Index:
@@ -127,3 +162,13 @@ class Head:
             return frozenset()
         keys = [(file.collection, self.log.read(file, ["key"])["key"].to_pylist()) for file in commit.adds]
         return frozenset((collection, key) for collection, found in keys for key in found)
+
+
+def _version_change(before: int | None, commit: Commit) -> VersionChangedError | None:
+    """What ends all reading with the types of a version, if a commit does."""
+    after = commit.marks.get(Mark.STASH_VERSION, before)
+    if before is None or after is None:
+        return None
+    if after == before and commit.operation not in {Operation.MIGRATE, Operation.UNDO}:
+        return None
+    return VersionChangedError(before, after, commit.version)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import RLock
 
@@ -17,7 +17,11 @@ from google.protobuf.message import Message
 from catalog.errors import (
     CatalogError,
     ConflictError,
+    DamagedError,
     FencedError,
+    InvalidChangeError,
+    MissingFileError,
+    RetiredError,
     StaleGenerationError,
     TransactionConflictError,
     VersionChangedError,
@@ -31,7 +35,7 @@ from catalog.stash.consolidation import Due, Shape, due, merge
 from catalog.stash.constraints import Constraints
 from catalog.stash.head import Head
 from catalog.stash.transaction import RowChange, Transaction
-from catalog.stash.view import Happened, View, changes, load_view
+from catalog.stash.view import Happened, View, changes, load_view, there_or_retired
 
 
 @dataclass(slots=True)
@@ -40,7 +44,7 @@ class Stash:
     policy: Policy = field(default_factory=Policy)
     shape: Shape = field(default_factory=Shape)
     postponed: CatalogError | None = None
-    """Why maintenance was last left for another time."""
+    """Why maintenance was last left for another time; damage only until the next refresh, which raises it."""
     _lock: RLock = field(default_factory=RLock)
 
     @classmethod
@@ -52,13 +56,24 @@ class Stash:
         return self.head.state.version
 
     def refresh(self) -> int:
-        """See what others have committed; answer the newest ts."""
+        """See what others have committed; answer the newest ts.
+
+        Damage that maintenance came upon is raised here, once each time it is found: so the next transaction fails
+        after the one that it could not undo.
+        """
         with self._lock:
             self.head.catch_up()
+            if isinstance(self.postponed, DamagedError | InvalidChangeError):
+                found, self.postponed = self.postponed, None
+                raise found
             return self.ts
 
     def view(self, as_of: int | None = None) -> View:
-        """The rows now, or as they were."""
+        """The rows now, or as they were.
+
+        Whoever keeps a view for longer than it is retained gets RetiredError for what was not read yet; after a refresh
+        there is a newer one.
+        """
         if as_of is None or as_of == self.ts:
             return self.head.view
         self.head.require_retained(as_of)
@@ -79,12 +94,12 @@ class Stash:
             while changes:
                 self.head.catch_up()
                 self._require_fence()
-                if transaction.conflicts_with(self.head.touched_since(transaction.view.state.version)):
-                    raise TransactionConflictError(transaction.view.state.version, self.ts)
-                check_changes(self.head, changes)
                 try:
+                    if transaction.conflicts_with(self.head.touched_since(transaction.view.state.version)):
+                        raise TransactionConflictError(transaction.view.state.version, self.ts)
+                    check_changes(self.head, changes)
                     self._append(Operation.TRANSACTION, changes, marks)
-                except ConflictError:
+                except (ConflictError, RetiredError):  # of what is the newest no more
                     continue
                 self._maintain()
                 break
@@ -144,9 +159,20 @@ class Stash:
         rows = tail_rows(changes, state.version + 1)
         files = tuple(self.head.log.write(name, FileKind.TAIL, writer, rows_table(own)) for name, own in rows.items())
         change = Change(operation, uuid.uuid4().hex, files, marks=marks or {})
-        commit = self.head.log.compare_and_append(state, change)
+        commit = self._compare_and_append(change)
         self.head.take(commit, rows)
         return commit
+
+    def _compare_and_append(self, change: Change) -> Commit:
+        """Commit for the newest state that was seen. Files of whoever was fenced meanwhile are swept: no damage."""
+        expected = self.head.state
+        try:
+            return self.head.log.compare_and_append(expected, change)
+        except MissingFileError as swept:
+            self.head.catch_up()
+            if self.ts == expected.version:
+                raise
+            raise ConflictError(self.head.log.uri, expected.version, self.ts) from swept
 
     def allocate(self, name: str, count: int) -> int:
         """Take a block of ids in a commit of its own; answer the first."""
@@ -169,18 +195,20 @@ class Stash:
             self._merge(Due(collection, FileKind.BASE))
 
     def subscribe(self, key_type: type[Message], since: int) -> Iterator[tuple[Message, Message, int, int]]:
-        """Every change after a ts up to the newest, in order: key, value, ts, diff."""
+        """Every change after a ts up to the newest, in order: key, value, ts, diff.
+
+        Ends with VersionChangedError where rows have other types, and begins with it if they had others at `since`: it
+        names the ts to start again from, with the rows as of then. Raises NoSuchVersionError if `since` is yet to come.
+        """
         collection = self.head.registry.of_key(key_type)
-        state = self.head.state
-        self.head.require_retained(since)
-        for commit in self.head.log.commits(since + 1, self.refresh()):
-            if commit.operation in {Operation.MIGRATE, Operation.UNDO}:
-                raise VersionChangedError(
-                    state.marks[Mark.STASH_VERSION], commit.marks[Mark.STASH_VERSION], commit.version
-                )
+        with suppress(VersionChangedError):  # what was committed before is part of the feed
+            self.refresh()
+        for commit in self.head.commits(since):
             if commit.operation is not Operation.CONSOLIDATE:
                 own = [file for file in commit.adds if file.collection == collection.name]
-                for key, value, ts, diff in changes(self.head.log, own):
+                with there_or_retired(self.head.log, commit.version):
+                    happened = changes(self.head.log, own)
+                for key, value, ts, diff in happened:
                     yield *collection.decode(key, value), ts, diff
 
     def _merge(self, wanted: Due) -> None:
@@ -188,7 +216,7 @@ class Stash:
         change = merge(self.head.log, self.head.view, wanted, self._require_fence())
         while all(file.path in self.head.state.files for file in change.removes):
             try:
-                self.head.take(self.head.log.compare_and_append(self.head.state, change))
+                self.head.take(self._compare_and_append(change))
             except ConflictError:
                 self.head.catch_up()
             else:
@@ -197,11 +225,12 @@ class Stash:
     def _maintain(self) -> None:
         """Do what is due; what cannot be done now is no failure of the transaction before it, and is due again.
 
-        That includes the fence of another leader: the transaction has landed, and the next one is refused.
+        That includes the fence of another leader: the transaction has landed, and the next one is refused. So it is
+        with damage, which the next one raises.
         """
         self.postponed = None
         try:
-            for wanted in due(self.head.state, self.shape):
+            for wanted in list(due(self.head.view, self.shape)):
                 self._merge(wanted)
             done = maintain(self.head.log, self.head.state, self.policy)
             self.postponed = done.postponed

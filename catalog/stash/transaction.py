@@ -1,17 +1,19 @@
 """A transaction: reads one view, buffers changes, checks them, and commits once.
 
-It remembers what it read and scanned. Whether it may commit after others did is decided from that: serializable.
+It remembers what it read and scanned. Whether it may commit after others did is decided from that: serializable. One
+that is still reading when the retention of its view has ended is told to begin again, as if it had lost a race.
 """
 
 from __future__ import annotations
 
 from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from typing import TypeVar
 
 from google.protobuf.message import Message
 
-from catalog.errors import KeyExistsError, NoSuchRowError, ValueTypeError
+from catalog.errors import KeyExistsError, NoSuchRowError, RetiredError, TransactionConflictError, ValueTypeError
 from catalog.stash.collections import Collection, Registry, encode
 from catalog.stash.view import View
 
@@ -46,14 +48,10 @@ class Transaction:
         """Every row of the collection that a type of key names, in the order of keys."""
         collection = self.registry.of_key(key_type)
         self._scanned.add(collection.name)
-        rows = dict(self.view.rows(collection.name))
-        for change in self._changes.values():
-            if change.collection is collection and change.after is not None:
-                rows[change.key] = change.after
-            elif change.collection is collection:
-                rows.pop(change.key, None)
-        for key, value in sorted(rows.items()):
-            yield key_type.FromString(key), collection.value_type.FromString(value)
+        changed = {change.key: change.after for change in self._changes.values() if change.collection is collection}
+        with _retried():
+            for key, value in self.view.rows(collection.name, changed):
+                yield key_type.FromString(key), collection.value_type.FromString(value)
 
     def insert(self, key: Message, value: Message) -> None:
         """Add a row whose key is new."""
@@ -101,11 +99,24 @@ class Transaction:
     def _value(self, collection: Collection, key: bytes) -> bytes | None:
         self._read.add((collection.name, key))
         change = self._changes.get((collection.name, key))
-        return change.after if change is not None else self.view.get(collection.name, key)
+        return change.after if change is not None else self._viewed(collection, key)
 
     def _put(self, collection: Collection, key: Message, value: Message | None) -> None:
         encoded = encode(key)
         known = self._changes.get((collection.name, encoded))
-        before = known.before if known is not None else self.view.get(collection.name, encoded)
+        before = known.before if known is not None else self._viewed(collection, encoded)
         after = None if value is None else encode(value)
         self._changes[collection.name, encoded] = RowChange(collection, encoded, before, after)
+
+    def _viewed(self, collection: Collection, key: bytes) -> bytes | None:
+        with _retried():
+            return self.view.get(collection.name, key)
+
+
+@contextmanager
+def _retried() -> Iterator[None]:
+    """What can no longer be read can be read again by the same transaction from the start, at a newer ts."""
+    try:
+        yield
+    except RetiredError as retired:
+        raise TransactionConflictError(retired.version, retired.earliest) from retired

@@ -1,13 +1,16 @@
 """The rows at one state of the log, merged from base and tail.
 
-A view never changes: what was read once is read again the same, whatever is committed meanwhile.
+A view never changes: what was read once is read again the same, whatever is committed meanwhile. Once its retention
+has ended, what of it was not read yet is retired.
 """
 
 from __future__ import annotations
 
+import heapq
 from bisect import bisect_right
 from collections import OrderedDict
 from collections.abc import Collection, Iterable, Iterator, Mapping
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from operator import itemgetter
 from threading import Lock
@@ -15,6 +18,8 @@ from threading import Lock
 import pyarrow as pa
 import pyarrow.compute as pc
 
+from catalog.errors import MissingFileError
+from catalog.log.maintenance import require_retained
 from catalog.log.protocol import ROWS, DataFile, FileKind, Log, State
 from catalog.stash.arrays import binary_column
 
@@ -72,9 +77,9 @@ class View:
         if key in overlay:
             return overlay[key]
         for file in self._base(collection):
-            first, last = self.bases.bounds(file)
+            first, last = self._bounds(file)
             if first <= key <= last:
-                table = self.bases.table(file)
+                table = self._table(file)
                 position = _search(table["key"], key)
                 if position < table.num_rows and table["key"][position].as_py() == key:
                     return bytes(table["value"][position].as_py())
@@ -88,8 +93,8 @@ class View:
         """The same in parts, of which only one needs to be in memory."""
         overlay = self.overlays.get(collection, {})
         touched, done = sorted(overlay), 0
-        for last, files in self._runs(collection):
-            base = pa.concat_tables([self.bases.table(file) for file in files])
+        for last, files in self.runs(collection):
+            base = pa.concat_tables([self._table(file) for file in files])
             if len(files) > 1:
                 base = _sorted(base)
             end = bisect_right(touched, last, done)
@@ -97,15 +102,22 @@ class View:
             done = end
         yield from merged(_PAIRS_EMPTY, touched[done:], overlay)
 
-    def rows(self, collection: str) -> Iterator[tuple[bytes, bytes]]:
+    def rows(self, collection: str, changed: Overlay | None = None) -> Iterator[tuple[bytes, bytes]]:
+        """Every row, in the order of keys; with changes on top, as the rows will be."""
+        if not changed:
+            return self._stored(collection)
+        stored = (row for row in self._stored(collection) if row[0] not in changed)
+        return heapq.merge(stored, sorted((key, value) for key, value in changed.items() if value is not None))
+
+    def _stored(self, collection: str) -> Iterator[tuple[bytes, bytes]]:
         for table in self.tables(collection):
             for batch in table.to_batches():
                 yield from zip(batch["key"].to_pylist(), batch["value"].to_pylist(), strict=True)
 
-    def _runs(self, collection: str) -> list[tuple[bytes, list[DataFile]]]:
+    def runs(self, collection: str) -> list[tuple[bytes, list[DataFile]]]:
         """Base files in the order of keys, those together whose keys overlap; each with its last key."""
         runs: list[tuple[bytes, list[DataFile]]] = []
-        bounded = [(*self.bases.bounds(file), file) for file in self._base(collection)]
+        bounded = [(*self._bounds(file), file) for file in self._base(collection)]
         for first, last, file in sorted(bounded, key=itemgetter(0)):
             if runs and first <= runs[-1][0]:
                 runs[-1] = (max(last, runs[-1][0]), [*runs[-1][1], file])
@@ -119,6 +131,24 @@ class View:
     def _base(self, collection: str) -> Iterable[DataFile]:
         return (f for f in self.state.files.values() if f.collection == collection and f.kind is FileKind.BASE)
 
+    def _table(self, file: DataFile) -> pa.Table:
+        with there_or_retired(self.bases.log, self.state.version):
+            return self.bases.table(file)
+
+    def _bounds(self, file: DataFile) -> tuple[bytes, bytes]:
+        with there_or_retired(self.bases.log, self.state.version):
+            return self.bases.bounds(file)
+
+
+@contextmanager
+def there_or_retired(log: Log, version: int) -> Iterator[None]:
+    """Tell files of a version that are gone since its retention ended from those that are lost."""
+    try:
+        yield
+    except MissingFileError:
+        require_retained(log, log.state(log.head(version)), version)
+        raise
+
 
 def load_view(bases: Bases, state: State, collections: Collection[str] | None = None) -> View:
     """A view of any retained state, of all collections or of some."""
@@ -129,7 +159,8 @@ def load_view(bases: Bases, state: State, collections: Collection[str] | None = 
 
 def load_overlay(log: Log, state: State, collection: str) -> Overlay:
     files = [f for f in state.files.values() if f.collection == collection and f.kind is FileKind.TAIL]
-    return overlaid({}, changes(log, files))
+    with there_or_retired(log, state.version):
+        return overlaid({}, changes(log, files))
 
 
 def changes(log: Log, files: Iterable[DataFile]) -> list[Happened]:
