@@ -17,21 +17,29 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar
+from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 from google.protobuf.message import Message
 
-from catalog.errors import NotAStoreError, NotInitializedError, ReadOnlyError, UpgradeNeededError
+from catalog.errors import (
+    LegacyRowsError,
+    NotAStoreError,
+    NotInitializedError,
+    ReadOnlyError,
+    UpgradeNeededError,
+    VersionChangedError,
+)
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation
 from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.consolidation import base_tables
-from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, wait_for_leader
+from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, sweep, wait_for_leader
 from catalog.stash.identity import is_unfinished, make_identity, read_identity
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
+from catalog.stash.view import View
 
 if TYPE_CHECKING:
     import pyarrow as pa
@@ -60,7 +68,7 @@ class Place:
 
     uri: str
     options: Mapping[str, str]
-    project: str
+    project: Project
 
 
 class Catalog:
@@ -93,25 +101,46 @@ class Catalog:
         with self._stash.transaction() as transaction:
             yield transaction
 
-    def rows(self, key_type: type[_Key], as_of: int | None = None) -> Iterator[tuple[_Key, Message]]:
-        """Every row of the collection that a type of key names, now or at a ts, in the order of keys."""
-        collection = self._stash.head.registry.of_key(key_type)
-        for key, value in self._stash.view(as_of).rows(collection.name):
-            yield key_type.FromString(key), collection.value_type.FromString(value)
+    @overload
+    def rows(self, key_type: type[_Key], as_of: None = None) -> Iterator[tuple[_Key, Message]]: ...
+
+    @overload
+    def rows(self, key_type: type[Message], as_of: int) -> Iterator[tuple[Message, Message]]: ...
+
+    def rows(self, key_type: type[Message], as_of: int | None = None) -> Iterator[tuple[Message, Message]]:
+        """Every row of the collection that a type of key names, now or at a ts, in the order of keys.
+
+        At a ts before the store's version changed, rows have the types of the version of then; the collection may be
+        named by its key's type of now or of then.
+        """
+        view = self._stash.view(as_of)
+        registry, asked = self._registry(view), key_type.DESCRIPTOR.full_name
+        named = registry.by_key.get(asked) or registry.named(self._stash.head.registry.of_key(key_type).name)
+        return (named.decode(key, value) for key, value in view.rows(named.name))
+
+    def _registry(self, view: View) -> Registry:
+        """The types that rows had at a ts."""
+        project, present = self._place.project, self._stash.head
+        version = view.state.marks.get(Mark.STASH_VERSION)
+        if version is None or version == present.serves:
+            return present.registry
+        if project.minimum <= version < project.first_proto:
+            raise LegacyRowsError(present.log.uri, view.state.version, version, project.first_proto)
+        return Registry.of(project.types(version))
 
     def table(self, name: str, as_of: int | None = None) -> pa.Table:
-        """Every row of a collection as typed columns: `key` and `value`, structs of their fields."""
+        """Every row of a collection as typed columns: `key` and `value`, structs of their fields at that ts."""
         import pyarrow as pa  # noqa: PLC0415 - callers that want messages need no Arrow
 
         from catalog.codec import bounded_batches, codec_for  # noqa: PLC0415
 
-        collection = self._stash.head.registry.named(name)
+        view = self._stash.view(as_of)
+        collection = self._registry(view).named(name)
         key, value = codec_for(collection.key_type.DESCRIPTOR), codec_for(collection.value_type.DESCRIPTOR)
-        rows = self._stash.view(as_of).table(name)
         types = pa.schema([("key", pa.struct(list(key.schema))), ("value", pa.struct(list(value.schema)))])
         batches = [
             pa.record_batch([key.decode(batch["key"]), value.decode(batch["value"])], schema=types)
-            for batch in bounded_batches(rows)
+            for batch in bounded_batches(view.table(name))
         ]
         return pa.Table.from_batches(batches, schema=types)
 
@@ -122,7 +151,7 @@ class Catalog:
 
         session = spark if spark is not None else local_session()
         place, at = self._place, self.ts if as_of is None else as_of
-        return dataframe(session, place.uri, place.options, name, at, project=place.project)
+        return dataframe(session, place.uri, place.options, name, at, project=place.project.name)
 
     def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
         """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""
@@ -160,7 +189,8 @@ class Patience:
 
     deploy_generation: int = 0
     lock_timeout_s: float = 60.0
-    """A live leader of the same generation is waited for so long; one of a lower generation not at all."""
+    """A live leader of the same generation is waited for so long, and each that follows it meanwhile so long again; one
+    of a lower generation not at all."""
     heartbeat_s: float = INTERVAL_S
 
 
@@ -169,7 +199,7 @@ def open_store(
 ) -> Catalog:
     storage = open_storage(os.fspath(store), options)
     identity = read_identity(storage, project.name)
-    place = Place(storage.uri, options, project.name)
+    place = Place(storage.uri, options, project)
     log = DeltaLog(f"{storage.uri}/stash", options)
     if identity is None:
         if mode is not Mode.LEADER:
@@ -180,9 +210,14 @@ def open_store(
     stash = _open_stash(project, log, mode)
     match mode:
         case Mode.LEADER:
-            fence = _lead(stash, storage, patience)
+            try:
+                fence = _lead(stash, storage, patience)
+            except VersionChangedError as changed:
+                _require_current(project, log, changed.after)
+                raise
             heartbeat = Heartbeat(storage, fence, patience.heartbeat_s)
             heartbeat.start()
+            sweep(storage, fence)
             try:
                 _initialize(project, stash)
             except BaseException:
@@ -212,24 +247,32 @@ def _open_stash(project: Project, log: Log, mode: Mode) -> Stash:
     if version is None:
         if mode is not Mode.LEADER:
             raise NotInitializedError(log.uri)
+        stash.head.serves = project.current  # another may initialise it first, at a version that this build refuses
         return stash
-    project.check_version(version)
-    if version < project.current:
-        if mode is not Mode.DEBUG:
-            raise UpgradeNeededError(log.uri, version, project.current)
+    if mode is Mode.DEBUG and version != project.current:
         return Stash.open(log, Registry.of(project.types(version)), project.constraints.at(version))
+    _require_current(project, log, version)
     return stash
 
 
+def _require_current(project: Project, log: Log, version: int) -> None:
+    """Refuse to serve rows of another version than this build's."""
+    project.check_version(version)
+    if version < project.current:
+        raise UpgradeNeededError(log.uri, version, project.current)
+
+
 def _lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
-    """Wait for a live leader of the same generation, then take over from exactly that one."""
+    """Wait for a live leader of the same generation, then take over from exactly that one.
+
+    If another was quicker, that one is waited for as long again: whoever leads does so for the whole timeout.
+    """
     generation = patience.deploy_generation
-    deadline = time.monotonic() + patience.lock_timeout_s
     while True:
         stash.refresh()
         present = stash.head.state.fence
         if present.epoch > 0 and present.generation == generation:
-            wait_for_leader(storage, present, deadline, patience.heartbeat_s)
+            wait_for_leader(storage, present, time.monotonic() + patience.lock_timeout_s, patience.heartbeat_s)
         fence = stash.take_over(generation, f"{socket.gethostname()}:{os.getpid()}", expected=present)
         if fence is not None:
             return fence
@@ -263,7 +306,7 @@ def _savepoint(project: Project, stash: Stash, mode: Mode) -> Catalog:
         copy = Stash.open(log, stash.head.registry, project.constraints)
         copy.take_over(view.state.fence.generation, "savepoint")
         make_identity(open_storage(str(scratch), {}), project.name)
-        return Catalog(copy, mode, Place(str(scratch), {}, project.name), scratch=scratch)
+        return Catalog(copy, mode, Place(str(scratch), {}, project), scratch=scratch)
     except BaseException:
         shutil.rmtree(scratch, ignore_errors=True)
         raise

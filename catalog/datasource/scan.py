@@ -17,7 +17,13 @@ import pyarrow.compute as pc
 
 from catalog.codec import bounded_batches, codec_for, spark_type, to_spark
 from catalog.datasource.request import Request
-from catalog.errors import MissingFileError, NotAStoreError, NotInitializedError, UpgradeNeededError
+from catalog.errors import (
+    LegacyRowsError,
+    MissingFileError,
+    NotAStoreError,
+    NotInitializedError,
+    UpgradeNeededError,
+)
 from catalog.log.delta import DeltaLog
 from catalog.log.maintenance import require_retained
 from catalog.log.protocol import DataFile, FileKind, Log, Mark, State
@@ -115,6 +121,8 @@ def find(request: Request) -> Scan:
         raise NotInitializedError(storage.uri)
     project.check_version(version)
     if version < project.first_proto:
+        if version != newest.marks.get(Mark.STASH_VERSION):
+            raise LegacyRowsError(storage.uri, state.version, version, project.first_proto)
         raise UpgradeNeededError(storage.uri, version, project.current)
     _collection(project, version, request.collection)
     files = tuple(file for file in state.files.values() if file.collection == request.collection)

@@ -26,6 +26,7 @@
     ├── StoreTooNewError            upgrade this program
     ├── LogTooNewError              upgrade this program
     ├── UpgradeNeededError          upgrade the store
+    ├── LegacyRowsError             read from a later time
     ├── VersionChangedError         open the store again
     ├── RetiredError                read from a later time
     ├── NoSuchVersionError          read from an earlier time
@@ -111,6 +112,7 @@ from catalog.errors.stores import (
 )
 from catalog.errors.versions import (
     GeneratedCodeError,
+    LegacyRowsError,
     LogTooNewError,
     SparkStartError,
     StoreTooNewError,
@@ -137,6 +139,7 @@ __all__ = [
     "IndeterminateError",
     "InvalidChangeError",
     "KeyExistsError",
+    "LegacyRowsError",
     "LogTooNewError",
     "MissingFileError",
     "NoStoreError",

@@ -57,6 +57,20 @@ class VersionChangedError(CatalogError):
         )
 
 
+class LegacyRowsError(CatalogError):
+    def __init__(self, uri: str, ts: int, version: int, first: int) -> None:
+        self.uri, self.ts, self.version, self.first = uri, ts, version, first
+        super().__init__(
+            f"ts {ts} of {uri} holds rows of version {version}, which are no messages",
+            f"rows have been messages since version {first}; those before are read by the migration to it alone",
+            f"read at a ts at which the store was at version {first} or later",
+            uri,
+            ts,
+            version,
+            first,
+        )
+
+
 class LogTooNewError(CatalogError):
     def __init__(self, uri: str, version: int, found: str) -> None:
         self.uri, self.version, self.found = uri, version, found

@@ -7,6 +7,7 @@ compares what it saw with what it sees, not clocks with clocks.
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from dataclasses import dataclass, field
@@ -19,6 +20,9 @@ INTERVAL_S = 1.0
 _GRACE = 3
 """In intervals: a leader that has shown no sign for so long is taken for dead."""
 _RELEASED = -1
+_FOLDER = "heartbeats"
+_NAME = re.compile(_FOLDER + r"/\.?(\d+)\.(\d+)\.json(?:\.[0-9a-f]{32}\.tmp)?")
+"""Of a sign of life, or of one that its writer did not finish."""
 
 
 @dataclass(slots=True)
@@ -56,6 +60,17 @@ class Heartbeat:
             return  # a missed sign of life is nothing: the fence decides who may write
 
 
+def sweep(storage: Storage, fence: Fence) -> None:
+    """Remove what leaders before a fence left: nobody waits for them any more. What cannot be removed stays."""
+    try:
+        for path in list(storage.paths(_FOLDER)):
+            found = _NAME.fullmatch(path)
+            if found is not None and Fence(int(found[1]), int(found[2])) < fence:
+                storage.delete(path)
+    except CatalogError:
+        return  # the next leader tries again
+
+
 def wait_for_leader(storage: Storage, fence: Fence, deadline: float, interval_s: float = INTERVAL_S) -> None:
     """Wait until the leader of a fence has ended, shows no sign of life, or the deadline has come."""
     seen, seen_at = _read(storage, fence), time.monotonic()
@@ -75,4 +90,4 @@ def _read(storage: Storage, fence: Fence) -> int | None:
 
 
 def _path(fence: Fence) -> str:
-    return f"heartbeats/{fence.generation}.{fence.epoch}.json"
+    return f"{_FOLDER}/{fence.generation}.{fence.epoch}.json"

@@ -178,9 +178,11 @@ def test_an_older_leader_is_fenced_and_its_last_commit_is_whole_or_not_there(poo
         assert "fenced" not in settings(catalog)
 
 
-def fences(store: str) -> int:
+def fences(store: str) -> list[int]:
+    """When each leader began, in milliseconds."""
     log = DeltaLog(f"{store}/stash")
-    return sum(commit.operation is Operation.FENCE for commit in log.commits(0, log.verify()))
+    commits = log.commits(0, log.verify())
+    return [commit.timestamp_ms for commit in commits if commit.operation is Operation.FENCE]
 
 
 def test_replicas_that_start_at_once_lead_one_after_the_other(pool: Pool, tmp_path: Path) -> None:
@@ -192,13 +194,13 @@ def test_replicas_that_start_at_once_lead_one_after_the_other(pool: Pool, tmp_pa
     led = [process.hear() for process in replicas]
     assert [process.hear() for process in replicas] == [{"fenced": False}] * REPLICAS
     assert sorted(answer["leads"] for answer in led) == list(range(1, REPLICAS + 1))
-    assert fences(store) == REPLICAS
+    assert len(fences(store)) == REPLICAS
     with open_catalog(store, deploy_generation=1) as catalog:
         assert {f"epoch {epoch}" for epoch in range(1, REPLICAS + 1)} <= settings(catalog).keys()
 
 
 def test_leaders_that_outlive_the_timeout_are_preempted_once_each(pool: Pool, tmp_path: Path) -> None:
-    """Each takes over once and is taken over from once; the last one leads on."""
+    """Each takes over once and is taken over from once, when it has led for the timeout; the last one leads on."""
     store = str(tmp_path / "store")
     replicas = pool.some(4)
     for process in replicas:
@@ -212,7 +214,9 @@ def test_leaders_that_outlive_the_timeout_are_preempted_once_each(pool: Pool, tm
         3: True,
         4: False,
     }
-    assert fences(store) == 4
+    began_ms = fences(store)
+    assert len(began_ms) == 4
+    assert all(after - before >= 850 for before, after in pairwise(began_ms)), began_ms
 
 
 def test_a_leader_that_was_killed_is_replaced_when_it_shows_no_sign_of_life(pool: Pool, tmp_path: Path) -> None:

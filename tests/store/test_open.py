@@ -198,7 +198,7 @@ def test_a_store_of_another_version_is_refused_before_anyone_is_fenced(
 
 def test_a_leader_of_the_same_generation_is_waited_for(store: Path) -> None:
     """The second leads when the first has ended, and not before."""
-    patience = Patience(lock_timeout_s=30, heartbeat_s=0.05)
+    patience = Patience(lock_timeout_s=30, heartbeat_s=0.2)
     first = open_store(PROJECT, store, Mode.LEADER, {}, patience)
     epochs = []
 
@@ -208,7 +208,7 @@ def test_a_leader_of_the_same_generation_is_waited_for(store: Path) -> None:
 
     waiting = threading.Thread(target=lead)
     waiting.start()
-    waiting.join(timeout=0.5)
+    waiting.join(timeout=1.5)  # a leader that shows no sign of life is waited for less long
     assert waiting.is_alive()
     with first.transaction() as tx:
         tx.insert(SettingKey(name="a"), SettingValue(value="1"))
