@@ -57,11 +57,8 @@ class Constraints:
 
 def digest(*parts: bytes) -> bytes:
     """A 16-byte hash; parts are told apart by their lengths."""
-    whole = blake2b(digest_size=16)
-    for part in parts:
-        whole.update(len(part).to_bytes(8, "little"))
-        whole.update(part)
-    return whole.digest()
+    told_apart = b"".join([piece for part in parts for piece in (len(part).to_bytes(8, "little"), part)])
+    return blake2b(told_apart, digest_size=16).digest()
 
 
 def unique_digest(unique: Unique, key: Message, value: Message) -> bytes:
@@ -73,7 +70,17 @@ def referred_keys(reference: Reference, registry: Registry, key: Message, value:
     """The keys of the rows that a row refers to."""
     target = registry.named(reference.target)
     for found in follow(reference.path, key, value):
-        yield encode(_key(target, found))
+        yield referred_key(target, found)
+
+
+def referred_key(target: Collection, identity: object) -> bytes:
+    """The key of the row with an `id`."""
+    key = target.key_type()
+    if isinstance(identity, Message):
+        key.id.CopyFrom(identity)  # type: ignore[attr-defined]
+    else:
+        key.id = identity  # type: ignore[attr-defined]
+    return encode(key)
 
 
 def follow(path: str, key: Message, value: Message) -> Iterator[object]:
@@ -95,15 +102,6 @@ def _follow(message: Message, fields: list[str]) -> Iterator[object]:
             yield from _follow(element, rest)
         else:
             yield element
-
-
-def _key(target: Collection, identity: object) -> Message:
-    key = target.key_type()
-    if isinstance(identity, Message):
-        key.id.CopyFrom(identity)  # type: ignore[attr-defined]
-    else:
-        key.id = identity  # type: ignore[attr-defined]
-    return key
 
 
 def _plain(found: object) -> object:

@@ -153,7 +153,7 @@ class Head:
         """The index of a collection as of now."""
         if collection not in self._indexes:
             index = Index(self.registry.named(collection), self.registry, self.constraints)
-            index.apply((key, value, 1) for key, value in self.view.rows(collection))
+            index.load(self.view.tables(collection))
             self._indexes[collection] = index
         return self._indexes[collection]
 

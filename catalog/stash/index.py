@@ -10,8 +10,14 @@ from collections import Counter
 from collections.abc import Iterable
 from dataclasses import dataclass, field
 
+import pyarrow as pa
+
 from catalog.stash.collections import Collection, Registry
 from catalog.stash.constraints import Constraints, digest, referred_keys, unique_digest
+from catalog.stash.digests import Columns, reads
+
+_COLUMNS_FROM_ROWS = 4096
+"""Fewer rows are counted one by one, sooner than all is loaded that columns need."""
 
 
 @dataclass(slots=True)
@@ -26,6 +32,29 @@ class Index:
 
     def __post_init__(self) -> None:
         self.uniques = tuple(Counter() for _ in self.constraints.uniques_of(self.collection.name))
+
+    def load(self, tables: Iterable[pa.Table]) -> None:
+        """Take in rows that are there: the columns key and value."""
+        in_columns = reads(self.collection, self.constraints)
+        for table in tables:
+            if in_columns and table.num_rows >= _COLUMNS_FROM_ROWS:
+                self._load(table)
+            else:
+                pairs = zip(table["key"].to_pylist(), table["value"].to_pylist(), strict=True)
+                self.apply((key, value, 1) for key, value in pairs)
+
+    def _load(self, table: pa.Table) -> None:
+        self.keys.update(map(digest, table["key"].to_pylist()))
+        uniques = self.constraints.uniques_of(self.collection.name)
+        references = self.constraints.references_of(self.collection.name)
+        if not uniques and not references:
+            return
+        for columns in Columns.of(self.collection, table):
+            for counter, unique in zip(self.uniques, uniques, strict=True):
+                counter.update(columns.unique_digests(unique))
+            for reference in references:
+                for referred, count in columns.referred_counts(reference, self.registry):
+                    self.referred[digest(reference.target.encode(), referred)] += count
 
     def apply(self, rows: Iterable[tuple[bytes, bytes, int]]) -> None:
         """Take in rows that came or went: key, value, +1 or -1."""
