@@ -235,7 +235,7 @@ def open_store(
 
 def _make_store(storage: Storage, project: Project) -> None:
     """Make an empty place a store; several processes may do so at once."""
-    stray = next((entry for entry in storage.entries(besides="heartbeats") if not is_unfinished(entry.path)), None)
+    stray = next((entry for entry in storage.entries("heartbeats") if not is_unfinished(entry.path)), None)
     if stray is not None and read_identity(storage, project.name) is None:
         raise NotAStoreError(storage.uri, f"there is no store.json, but {stray.path} is there")
     make_identity(storage, project.name)

@@ -26,8 +26,18 @@ from catalog.errors import (
     StoreUnreachableError,
     TornLogError,
 )
+from catalog.log.archive import Archive
 from catalog.log.commits import attempt, check_change, check_size, committed, sealing
-from catalog.log.entries import LOG_FOLDER, checkpoint_path, entry_path, metadata, sealing_entry, stats
+from catalog.log.entries import (
+    ARCHIVE_FOLDER,
+    LOG_FOLDER,
+    archived,
+    checkpoint_path,
+    entry_path,
+    metadata,
+    sealing_entry,
+    stats,
+)
 from catalog.log.files import (
     check_rows,
     decode_groups,
@@ -59,8 +69,8 @@ from catalog.log.storage import Storage, delta_options, each, is_panic, open_sto
 
 _SCHEMA = ROWS.insert(0, pa.field("collection", pa.string(), nullable=False))
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
-_PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 1 hour"}
-"""Checkpoints forget removed files after this; the files themselves stay until our own vacuum."""
+_PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
+"""Checkpoints forget removed files at once; the files themselves stay until our own vacuum."""
 
 _FOOTER_BYTES = 16 * 1024
 """What is read of a file's end at first: enough for the footer of most."""
@@ -69,7 +79,7 @@ _BATCH = 64
 _HELD_FOR = 20
 """Commits for which a table stays open: opening anew reads all since the last checkpoint, but one kept slows down."""
 _STALLED_MS = 60_000
-"""A commit that took longer may have landed below the retention frontier, where nobody looks for it."""
+"""A commit over the network that took longer may have landed below the retention frontier, where nobody looks."""
 
 
 class DeltaLog:
@@ -88,7 +98,8 @@ class DeltaLog:
         self._delta_options = delta_options(self._options)
         self._reached = reached
         self._clock = clock
-        self._snapshots = Snapshots(self._storage)
+        self._archive = Archive(self._storage, reached)
+        self._snapshots = Snapshots(self._storage, self._archive)
         self._settled = -1
         self._held: tuple[int, DeltaTable] | None = None
         self.uri = self._storage.uri
@@ -100,13 +111,13 @@ class DeltaLog:
         return int(self._clock() * 1000)
 
     def create(self, txid: str) -> bool:
-        if self._storage.size(entry_path(0)) is not None or any(self._snapshots.listed()):
+        if self._snapshots.hint() is not None or any(self._archive.listed()):
             self.verify()
             return False
         try:
             self._check_empty()
         except ForeignTableError:
-            if not any(self._snapshots.listed()):
+            if not any(self._archive.listed()):
                 raise
             self.verify()  # another process made and filled the log since we looked
             return False
@@ -190,13 +201,17 @@ class DeltaLog:
         try:
             self._settle(version)
             self._reached(Point.COMMIT_AFTER_SYNC)
-            self._check_not_stalled(expected, now_ms)
+            self._check_landed(expected, change, now_ms)
+        except ConflictError:
+            raise
         except Exception as error:
             raise IndeterminateError(self.uri, version, change.txid, f"not known to be durable: {error}") from error
         return committed(version, change, now_ms)
 
     def checkpoint(self, version: int) -> None:
         self.state(version)  # a damaged entry must not be made a part of a checkpoint
+        if not self._archive.is_current(version):
+            return  # there are newer checkpoints
         self._reached(Point.CHECKPOINT_BEFORE)
         with self._translated("checkpoint"):
             self._open(version).create_checkpoint()
@@ -204,14 +219,14 @@ class DeltaLog:
         self._storage.settle(checkpoint_path(version))
         self._storage.settle(HINT)
         self._reached(Point.CHECKPOINT_AFTER)
+        self._archive.put()
 
     def checkpointed(self) -> int:
         return self._snapshots.hint() or 0
 
     def expire(self, before: int) -> None:
         """Keeps all since the second newest checkpoint before the version, in case the newest is damaged."""
-        versions, checkpoints = self._snapshots.listed()
-        usable = [version for version in checkpoints if version <= before][-2:]
+        usable = [version for version in self._archive.listed()[1] if version <= before][-2:]
         if len(usable) < 2:  # noqa: PLR2004 - one to use, one in reserve
             return
         reserve, newest = usable
@@ -221,16 +236,12 @@ class DeltaLog:
                 "one of them is damaged, and the entries before them are needed to tell which",
                 "compare both with the log entries, and restore the one that is wrong",
             )
-        for path in [
-            *(checkpoint_path(version) for version in checkpoints if version < reserve),
-            *(entry_path(version) for version in versions if version < reserve),
-            *self._snapshots.left_behind(reserve),
-        ]:
+        for path in self._archive.before(reserve):
             self._reached(Point.EXPIRE_BEFORE_ENTRY)
             self._storage.delete(path)
 
     def files(self) -> Iterator[StoredFile]:
-        return (entry for entry in self._storage.entries(LOG_FOLDER) if is_data_file(entry.path))
+        return (entry for entry in self._storage.entries(LOG_FOLDER, ARCHIVE_FOLDER) if is_data_file(entry.path))
 
     def delete(self, paths: Sequence[str]) -> None:
         def delete(path: str) -> None:
@@ -277,32 +288,38 @@ class DeltaLog:
     def _caught_up(self, table: DeltaTable, expected: State) -> bool:
         """Whether a table that was opened for an earlier commit will do; if in doubt, it will not.
 
-        delta-rs does not promise to tell a log whose next entries were expired from one that has none. They go in
-        order: while the expected entry is there, so is whatever follows it.
+        delta-rs does not promise to tell a log whose next entries are gone from one that has none. They go in order:
+        while the expected entry is there, so is whatever follows it.
         """
         try:
             table.update_incremental()
-            return self._storage.size(entry_path(expected.version)) is not None
+            return self._archive.is_current(expected.version)
         except Exception:  # noqa: BLE001 - opening anew tells what is wrong
             return False
 
     def _open(self, version: int | None) -> DeltaTable:
-        """The table as delta-rs sees it, which gives up at a damaged checkpoint; one that can be spared is removed."""
+        """The table as delta-rs sees it, which knows no archive and gives up at a damaged checkpoint.
+
+        If it cannot open the table and the state can be told all the same, it gets back what it needs from the archive,
+        and damaged checkpoints are removed.
+        """
         try:
             with self._translated("open"):
                 return DeltaTable(self.uri, version=version, storage_options=self._delta_options)
         except StoreUnreachableError as error:
             newest = self.verify()
-            damaged = self._snapshots.damaged_checkpoints(newest if version is None else version)
-            if not damaged:
-                raise
+            usable, damaged = self._snapshots.usable_checkpoint(newest if version is None else version)
             try:
                 self.state(newest)
-            except DamagedError:
-                raise damaged[0] from error
+            except DamagedError as worse:
+                raise (damaged[0] if damaged else worse) from error
+        self._archive.bring_back(usable)
         for checkpoint in damaged:
-            self._storage.delete(checkpoint_path(checkpoint.version))
-        self._storage.delete(HINT)
+            path = checkpoint_path(checkpoint.version)
+            self._storage.delete(path)
+            self._storage.delete(archived(path))
+        if self._snapshots.hint() != usable:
+            self._storage.delete(HINT)
         with self._translated("open"):
             return DeltaTable(self.uri, version=version, storage_options=self._delta_options)
 
@@ -329,10 +346,17 @@ class DeltaLog:
             post_commithook_properties=_NO_HOOKS,
         )
 
-    def _check_not_stalled(self, expected: State, started_ms: int) -> None:
-        stalled = self.now_ms() - started_ms > _STALLED_MS
-        if stalled and self._storage.size(entry_path(expected.version)) is None:
+    def _check_landed(self, expected: State, change: Change, started_ms: int) -> None:
+        """Refuse a commit that took the name of an entry which had left the log; quick if none has, as is the rule."""
+        quick = self._storage.remote and self.now_ms() - started_ms <= _STALLED_MS
+        if quick or self._archive.is_current(expected.version):
+            return
+        landed = self._snapshots.probe(expected.version + 1)
+        if landed is None or not self._archive.holds(expected.version):
             raise LookupError("the log was expired beyond it meanwhile")
+        if landed.txid != change.txid:
+            self._storage.delete(entry_path(landed.version))
+            raise ConflictError(self.uri, expected.version, self.head(landed.version))
 
     def _attempt(self, version: int, change: Change, seal: Callable[[], bool]) -> AbstractContextManager[None]:
         def probe() -> Commit | None:
@@ -349,7 +373,11 @@ class DeltaLog:
     def _settle(self, version: int) -> None:
         """Make an entry durable before anything is built on it, whoever wrote it."""
         if version > self._settled:
-            self._storage.settle(entry_path(version))
+            try:
+                self._storage.settle(entry_path(version))
+            except StoreUnreachableError:
+                if self._storage.size(archived(entry_path(version))) is None:
+                    raise
             self._settled = version
 
     @contextmanager

@@ -13,10 +13,10 @@ from catalog.log.protocol import Change, Commit, DataFile, Mark, Operation
 
 _Name = TypeVar("_Name", Operation, Mark)
 
-LOG_FOLDER = "_delta_log"
+LOG_FOLDER, ARCHIVE_FOLDER = "_delta_log", "_archive"
 _TXID, _OPERATION, _ACTIONS = "stash.txid", "stash.operation", "stash.actions"
 _DETAILS, _TIMESTAMP = "stash.details", "stash.timestamp_ms"
-_NUMBERED = re.compile(LOG_FOLDER + r"/(\d{20})\.(json|checkpoint\.parquet)")
+_NUMBERED = re.compile(f"(?:{LOG_FOLDER}|{ARCHIVE_FOLDER})" + r"/(\d{20})\.(json|checkpoint\.parquet)")
 _LEFT_BEHIND = re.compile(LOG_FOLDER + r"/\.?(\d{20})\..+")
 _ACTIONS_OF_CREATION = 2
 """A new table also has its protocol and its metadata."""
@@ -28,6 +28,11 @@ def entry_path(version: int) -> str:
 
 def checkpoint_path(version: int) -> str:
     return f"{LOG_FOLDER}/{version:020d}.checkpoint.parquet"
+
+
+def archived(path: str) -> str:
+    """The path of an entry or a checkpoint in the archive."""
+    return path.replace(LOG_FOLDER, ARCHIVE_FOLDER, 1)
 
 
 def numbered(path: str) -> tuple[int, bool] | None:

@@ -165,6 +165,9 @@ class Point(StrEnum):
     CHECKPOINT_AFTER_FILE = "checkpoint:after-file"
     """The checkpoint is there, and not yet durable."""
     CHECKPOINT_AFTER = "checkpoint:after"
+    ARCHIVE_BEFORE = "archive:before"
+    ARCHIVE_BEFORE_REMOVAL = "archive:before-removal"
+    """All is in the archive, and some may still be in the log."""
     EXPIRE_BEFORE_ENTRY = "expire:before-entry"
     DELETE_BEFORE_FILE = "delete:before-file"
 

@@ -22,7 +22,8 @@ from catalog.errors import (
     RetiredError,
     TornLogError,
 )
-from catalog.log.entries import LOG_FOLDER, added_file, checkpoint_path, entry_path, left_behind, numbered, parse_entry
+from catalog.log.archive import Archive
+from catalog.log.entries import LOG_FOLDER, added_file, checkpoint_path, entry_path, numbered, parse_entry
 from catalog.log.protocol import Commit, Mark, State
 from catalog.log.storage import Storage, each
 
@@ -33,8 +34,9 @@ _GAP_MAX = 32
 
 
 class Snapshots:
-    def __init__(self, storage: Storage) -> None:
+    def __init__(self, storage: Storage, archive: Archive) -> None:
         self._storage = storage
+        self._archive = archive
         self._uri = storage.uri
 
     def newest(self) -> int:
@@ -42,7 +44,7 @@ class Snapshots:
         hint = self.hint()
         if hint is not None and (head := self.walk(hint)) is not None:
             return head
-        versions, checkpoints = self.listed()
+        versions, checkpoints = self._archive.listed()
         if versions:
             return versions[-1]
         if checkpoints:
@@ -57,8 +59,8 @@ class Snapshots:
         head = known
         while self._storage.size(entry_path(head + 1)) is not None:
             head += 1
-        # Entries are expired in order: if this one is still there, the one after it was never written.
-        return head if self._storage.size(entry_path(head)) is not None else None
+        # Entries leave the log in order: if this one is still there, the one after it was never written.
+        return head if self._archive.is_current(head) else None
 
     def gap(self, head: int) -> int | None:
         """An entry that is missing although later ones are there: somebody removed it.
@@ -67,25 +69,13 @@ class Snapshots:
         takes longer the longer the history is.
         """
         if self.hint() is None:
-            versions = self.listed()[0]
+            versions = self._archive.listed()[0]
             return next((later - 1 for earlier, later in pairwise(versions) if later - earlier > 1), None)
         beyond = range(head + 2, head + 2 + _GAP_MAX)
         goes_on = not self._storage.remote and any(
             self._storage.size(entry_path(later)) is not None for later in beyond
         )
         return head + 1 if goes_on else None
-
-    def listed(self) -> tuple[list[int], list[int]]:
-        """The versions of all entries and of all checkpoints."""
-        found = [number for path in self._storage.paths(LOG_FOLDER) if (number := numbered(path)) is not None]
-        return (
-            sorted(version for version, is_checkpoint in found if not is_checkpoint),
-            sorted(version for version, is_checkpoint in found if is_checkpoint),
-        )
-
-    def left_behind(self, before: int) -> list[str]:
-        """What crashed writers left beside entries before a version."""
-        return [path for path in self._storage.paths(LOG_FOLDER) if (left_behind(path) or before) < before]
 
     def hint(self) -> int | None:
         """The version of the last checkpoint as the log remembers it; it may be wrong, and is never relied on."""
@@ -102,11 +92,11 @@ class Snapshots:
         return commit
 
     def probe(self, version: int) -> Commit | None:
-        raw = self._storage.read(entry_path(version))
+        raw = self._archive.read(entry_path(version))
         return None if raw is None else parse_entry(self._uri, version, raw)
 
     def state(self, version: int) -> State:
-        if self._storage.size(entry_path(version)) is None:
+        if not self._archive.holds(version):
             raise self._absent(version)
         hint = self.hint()
         if hint is not None and hint <= version:
@@ -120,29 +110,33 @@ class Snapshots:
         """The state at a version, from a given checkpoint or the first entry."""
         state = State(-1, {}, {}) if checkpoint is None else self._read_checkpoint(checkpoint)
         versions = range(state.version + 1, version + 1)
-        raws = each(self._storage, self._storage.read, [entry_path(number) for number in versions])
+        raws = each(self._storage, self._archive.read, [entry_path(number) for number in versions])
         for number, raw in zip(versions, raws, strict=True):
             if raw is None:
                 raise TornLogError(self._uri, number, "it is missing")
             state = state.after(parse_entry(self._uri, number, raw))
         return state
 
-    def damaged_checkpoints(self, version: int) -> list[CorruptCheckpointError]:
-        """Those that stand between a version and the newest usable checkpoint before it."""
+    def usable_checkpoint(self, version: int) -> tuple[int | None, list[CorruptCheckpointError]]:
+        """The newest up to a version, if there is one, and what is wrong with those that come between."""
         damaged = []
-        for checkpoint in reversed([number for number in self.listed()[1] if number <= version]):
+        for checkpoint in self._checkpoints(version):
             try:
                 self._read_checkpoint(checkpoint)
             except CorruptCheckpointError as error:
                 damaged.append(error)
             else:
-                break
-        return damaged
+                return checkpoint, damaged
+        return None, damaged
+
+    def _checkpoints(self, version: int) -> list[int]:
+        """Those up to a version, newest first."""
+        return [number for number in reversed(self._archive.listed()[1]) if number <= version]
 
     def _state_from_any(self, version: int) -> State:
         """The state from the newest checkpoint that does; else from the first entry."""
         first: DamagedError | None = None
-        for start in (*reversed([number for number in self.listed()[1] if number <= version]), None):
+        for start in (*self._checkpoints(version), None):
             try:
                 return self.state_from(start, version)
             except DamagedError as error:
@@ -167,7 +161,7 @@ class Snapshots:
         return 0 if version == head else self.state(head).frontier
 
     def _read_checkpoint(self, version: int) -> State:
-        raw = self._storage.read(checkpoint_path(version))
+        raw = self._archive.read(checkpoint_path(version))
         if raw is None:
             raise CorruptCheckpointError(self._uri, version, "it is missing")
         try:

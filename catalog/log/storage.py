@@ -12,7 +12,7 @@ import re
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from datetime import timedelta
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -57,11 +57,14 @@ class Storage(Protocol):
     def settle(self, path: str) -> None:
         """Make a file that somebody else wrote durable."""
 
+    def share(self, names: Mapping[str, str]) -> None:
+        """Have files under other names too, in order; what is gone, or whose other name is taken, is passed over."""
+
     def paths(self, folder: str, after: str = "") -> Iterator[str]:
         """The files in a folder whose paths sort after a given one, in no order."""
 
-    def entries(self, besides: str) -> Iterator[StoredFile]:
-        """Every file at any depth, besides those in one folder, in no order."""
+    def entries(self, *besides: str) -> Iterator[StoredFile]:
+        """Every file at any depth, besides those in some folders, in no order."""
 
     def delete(self, path: str) -> None:
         """Remove a file if it is there."""
@@ -158,6 +161,17 @@ class LocalStorage:
             _fsync(target)
             _fsync(target.parent)
 
+    def share(self, names: Mapping[str, str]) -> None:
+        changed: set[Path] = set()
+        for path, other in names.items():
+            with self._translated("write", other), suppress(FileExistsError, FileNotFoundError):
+                folder = (self._root / other).parent
+                changed |= {folder, *_make_folder(folder)}
+                os.link(self._root / path, self._root / other)
+        for folder in changed:
+            with self._translated("make durable", ""):
+                _fsync(folder)
+
     def paths(self, folder: str, after: str = "") -> Iterator[str]:
         with self._translated("list", folder):
             try:
@@ -166,11 +180,11 @@ class LocalStorage:
                 return
         yield from (path for path in (f"{folder}/{name}".lstrip("/") for name in names) if path > after)
 
-    def entries(self, besides: str) -> Iterator[StoredFile]:
+    def entries(self, *besides: str) -> Iterator[StoredFile]:
         with self._translated("list", ""):
             for where, folders, names in os.walk(self._root, onerror=_refuse):
-                if where == str(self._root) and besides in folders:
-                    folders.remove(besides)
+                if where == str(self._root):
+                    folders[:] = [folder for folder in folders if folder not in besides]
                 for file in (Path(where, name) for name in names):
                     try:
                         status = file.stat()
@@ -280,11 +294,18 @@ class ObjectStorage:
     def settle(self, path: str) -> None:
         """An object store answers only when the object is durable."""
 
+    def share(self, names: Mapping[str, str]) -> None:
+        for path, other in names.items():
+            content = self.read(path)
+            if content is not None:
+                self.create(other, content)
+
     def paths(self, folder: str, after: str = "") -> Iterator[str]:
         return (entry.path for entry in self._list(folder, after))
 
-    def entries(self, besides: str) -> Iterator[StoredFile]:
-        return (entry for entry in self._list("", "") if not entry.path.startswith(f"{besides}/"))
+    def entries(self, *besides: str) -> Iterator[StoredFile]:
+        folders = tuple(f"{folder}/" for folder in besides)
+        return (entry for entry in self._list("", "") if not entry.path.startswith(folders))
 
     def _list(self, folder: str, after: str) -> Iterator[StoredFile]:
         with self._translated("list", folder):

@@ -68,10 +68,15 @@ class DeltaPlace:
         return Path(self.uri)
 
     def entry(self, version: int) -> Path:
-        return self.folder / "_delta_log" / f"{version:020d}.json"
+        return self._numbered(f"{version:020d}.json")
 
     def checkpoint(self, version: int) -> Path:
-        return self.folder / "_delta_log" / f"{version:020d}.checkpoint.parquet"
+        return self._numbered(f"{version:020d}.checkpoint.parquet")
+
+    def _numbered(self, name: str) -> Path:
+        """Where it is now: in the archive or in the log."""
+        archived = self.folder / "_archive" / name
+        return archived if archived.exists() else self.folder / "_delta_log" / name
 
 
 class Crash(BaseException):

@@ -123,7 +123,7 @@ def test_others_read_it_as_a_plain_delta_table(folder: DeltaPlace) -> None:
 def test_checkpoints_forget_what_was_removed_long_ago(folder: DeltaPlace) -> None:
     """They stay small in a long life; the files themselves are vacuum's."""
     log, state = created(folder)
-    assert DeltaTable(folder.uri).metadata().configuration["delta.deletedFileRetentionDuration"] == "interval 1 hour"
+    assert DeltaTable(folder.uri).metadata().configuration["delta.deletedFileRetentionDuration"] == "interval 0 seconds"
     state = grown(log, state, 3)
     assert len(list(log.files())) == 3
     assert len(state.files) == 1

@@ -21,7 +21,10 @@ __all__ = ["object_store"]
 
 WRITE = (Point.WRITE_BEFORE_FILE, Point.WRITE_AFTER_FILE)
 COMMIT = (Point.COMMIT_BEFORE_LOG, Point.COMMIT_AFTER_LOG, Point.COMMIT_AFTER_SYNC)
-CHECKPOINT = (Point.CHECKPOINT_BEFORE, Point.CHECKPOINT_AFTER_FILE, Point.CHECKPOINT_AFTER)
+CHECKPOINT = (
+    *(Point.CHECKPOINT_BEFORE, Point.CHECKPOINT_AFTER_FILE, Point.CHECKPOINT_AFTER),
+    *(Point.ARCHIVE_BEFORE, Point.ARCHIVE_BEFORE_REMOVAL),
+)
 PATHS: dict[str, tuple[Point, ...]] = {
     "create": (Point.CREATE_BEFORE_LOG, Point.CREATE_AFTER_LOG),
     "commit": (*WRITE, *COMMIT),
@@ -49,6 +52,7 @@ class Death:
 ONCE = [Death(action, point) for action, points in PATHS.items() for point in points]
 LATER = [
     Death("commit", Point.WRITE_AFTER_FILE, 2),
+    Death("checkpoint", Point.ARCHIVE_BEFORE_REMOVAL, 2),
     Death("clean-up", Point.DELETE_BEFORE_FILE, 2),
     Death("clean-up", Point.EXPIRE_BEFORE_ENTRY, 3),
 ]
