@@ -277,13 +277,12 @@ def test_damage_in_the_archive_is_reported(folder: DeltaPlace) -> None:
 def test_expiry_takes_what_is_archived_meanwhile(folder: DeltaPlace) -> None:
     """Nothing older than the checkpoint in reserve is left behind in either place."""
     states = filled(folder, 14)
-    other = folder.open()
-    log = folder.open(at(Point.EXPIRE_BEFORE_ENTRY, lambda: states.extend(advance(other, states[-1], 1))))
-    states.append(states[-1].after(log.compare_and_append(states[-1], change(marks={Mark.FRONTIER: 14}))))
-    log.checkpoint(15)
-    log.expire(15)
-    assert min(in_archive(folder) + in_log(folder)) == 10
-    assert folder.open().state(15) == states[15]
+    with pytest.raises(Crash):
+        advance(folder.open(CrashAt(Point.ARCHIVE_BEFORE)), states[-1], 1)
+    assert in_log(folder)[0] == 5
+    folder.open(at(Point.EXPIRE_BEFORE_ENTRY, lambda: folder.open().checkpoint(15))).expire(15)
+    assert (in_archive(folder), in_log(folder)) == ([], list(range(10, 16)))
+    assert folder.open().state(14) == states[14]
 
 
 def test_a_copy_in_an_object_store_reads_its_archive(folder: DeltaPlace, bucket: DeltaPlace) -> None:
