@@ -15,10 +15,11 @@ from tests.contract.places import DeltaPlace, MemoryPlace, Place
 
 SERVER = """
 import logging, sys
-from moto.server import DomainDispatcherApplication, create_backend_app
-from werkzeug.serving import make_server
+from moto.server import create_backend_app
+from werkzeug.serving import WSGIRequestHandler, make_server
 logging.getLogger("werkzeug").setLevel(logging.ERROR)
-application = DomainDispatcherApplication(create_backend_app)
+WSGIRequestHandler.protocol_version = "HTTP/1.1"  # connections are kept
+application = create_backend_app("s3")  # without a dispatcher, which takes longer than most requests
 certificate = (sys.argv[1], sys.argv[2]) if len(sys.argv) > 1 else None
 server = make_server("127.0.0.1", 0, application, threaded=True, ssl_context=certificate)
 print(server.port, flush=True)

@@ -33,7 +33,7 @@ def test_a_store_survives_one_kill_after_another(victims: Pool, tmp_path: Path, 
     log.create("made")
     stash = open_stash(log)
     for _ in range(CRASHES // STORES):
-        victim = victims.fresh(ahead=1)
+        victim = victims.one()
         victim.tell(do="hurry", uri=log.uri)
         time.sleep(dice.uniform(0, LIFE_S))
         victim.kill()

@@ -106,7 +106,7 @@ def test_a_process_killed_at_a_point_leaves_a_whole_object_store(
 
 
 def kill(victims: Pool, uri: str, options: dict[str, str], death: Death) -> None:
-    victim = victims.fresh(ahead=1)
+    victim = victims.one()
     victim.tell(do="die", uri=uri, options=options, **asdict(death))
     answers = list(victim.answers())
     assert (victim.wait(), {"survived": True} in answers) == (-signal.SIGKILL, False)

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 import signal
-import tempfile
 from collections.abc import Callable
 from dataclasses import dataclass, replace
 
@@ -97,20 +96,6 @@ def hurry(told: Told) -> None:
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as warm:
-        log = DeltaLog(f"{warm}/stash")
-        log.create("made")
-        stash = open_stash(log)
-        stash.take_over(1, "warm")
-        with stash.transaction() as tx:
-            transact(tx, 1)
-        consolidate(stash)
-        checkpoint(stash)
-    answer(ready=True)
     told = listen()
     if told is not None:
         {"die": die, "hurry": hurry}[told["do"]](told)
-
-
-if __name__ == "__main__":
-    main()

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import random
-import tempfile
 import time
 from collections.abc import Callable
 
@@ -154,12 +153,5 @@ COMMANDS: dict[str, Callable[[Told], None]] = {
 
 
 def main() -> None:
-    with tempfile.TemporaryDirectory() as warm, open_catalog(warm) as catalog:
-        catalog.allocate("item")
-    answer(ready=True)
     while (told := listen()) is not None:
         COMMANDS[told["do"]](told)
-
-
-if __name__ == "__main__":
-    main()

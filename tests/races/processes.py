@@ -1,109 +1,104 @@
-"""Processes of their own, started afresh and never forked: told what to do in lines of JSON, and answering in such.
+"""Processes of their own, told what to do and answering, to be let loose on one store and killed at any time.
 
-They import what they need before they are told anything, so that several can be let loose at the same moment.
+They come from a server that has imported what they need and done nothing else: delta-rs does not survive a fork once
+it has been used, and importing everything anew for each process takes longer than most of them live.
 """
 
 from __future__ import annotations
 
-import json
-import os
-import subprocess
-import sys
-import threading
+import importlib
 from collections.abc import Iterator
-from dataclasses import dataclass, field
-from pathlib import Path
+from multiprocessing import get_context
+from multiprocessing.connection import Connection
 from typing import Any
 
-ROOT = Path(__file__).parents[2]
+MODULES = ["tests.races.member", "tests.crashes.victim"]
 PATIENCE_S = 120
 Told = dict[str, Any]
 
+_context = get_context("forkserver")
+_context.set_forkserver_preload(MODULES)
+_tester: Connection[Any, Any]
+"""In such a process: who told it to do something."""
+
 
 class Process:
-    """A module that is run; it says that it is ready before it is told anything."""
+    """A process that runs the `main` of a module."""
 
     def __init__(self, module: str) -> None:
-        self._process = subprocess.Popen(
-            [sys.executable, "-m", module],
-            stdin=subprocess.PIPE,
-            stdout=subprocess.PIPE,
-            cwd=ROOT,
-            env={**os.environ, "PYTHONPATH": str(ROOT)},
-        )
-
-    def ready(self) -> Process:
-        assert self.hear() == {"ready": True}
-        return self
+        self._connection, theirs = _context.Pipe()
+        self._process = _context.Process(target=_run, args=(module, theirs), daemon=True)
+        self._process.start()
+        theirs.close()
 
     def tell(self, **told: object) -> None:
-        assert self._process.stdin is not None
-        self._process.stdin.write(json.dumps(told).encode() + b"\n")
-        self._process.stdin.flush()
+        self._connection.send(told)
 
     def hear(self) -> Told:
         """The next answer; it must come, and in time."""
-        alarm = threading.Timer(PATIENCE_S, self.kill)
-        alarm.start()
+        assert self._connection.poll(PATIENCE_S), "no answer came in time"
         answer = next(self.answers(), None)
-        alarm.cancel()
-        assert answer is not None, f"the process ended, status {self._process.wait()}"
+        assert answer is not None, f"the process ended, status {self.wait()}"
         return answer
 
     def answers(self) -> Iterator[Told]:
         """Every answer until the process ends; one that was cut off is none."""
-        assert self._process.stdout is not None
-        for line in self._process.stdout:
-            if line.endswith(b"\n"):
-                yield json.loads(line)
+        try:
+            while True:
+                yield self._connection.recv()
+        except (EOFError, OSError):
+            return
 
     def kill(self) -> None:
         """As `kill -9` does."""
         self._process.kill()
 
-    def wait(self) -> int:
-        return self._process.wait()
+    def wait(self) -> int | None:
+        self._process.join()
+        return self._process.exitcode
 
     def close(self) -> None:
-        self._process.kill()
-        for stream in (self._process.stdin, self._process.stdout):
-            if stream is not None:
-                stream.close()
-        self._process.wait()
+        self.kill()
+        self.wait()
+        self._connection.close()
 
 
-@dataclass
 class Pool:
-    """Warm processes of one module: shared where they survive a test, and fresh ones where they do not."""
+    """The processes of one test, which end with it."""
 
-    module: str
-    _running: list[Process] = field(default_factory=list)
-    _starting: list[Process] = field(default_factory=list)
+    def __init__(self, module: str) -> None:
+        self._module = module
+        self._started: list[Process] = []
 
     def some(self, count: int) -> list[Process]:
-        """So many processes, the same ones whenever it is called."""
-        missing = [Process(self.module) for _ in range(count - len(self._running))]
-        self._running += [process.ready() for process in missing]
-        return self._running[:count]
+        """So many new ones."""
+        return [self.one() for _ in range(count)]
 
-    def fresh(self, ahead: int) -> Process:
-        """A process of the caller's own; so many more are started meanwhile, for the next calls."""
-        self._starting += [Process(self.module) for _ in range(ahead + 1 - len(self._starting))]
-        return self._starting.pop(0).ready()
+    def one(self) -> Process:
+        process = Process(self._module)
+        self._started.append(process)
+        return process
 
     def close(self) -> None:
-        for process in (*self._running, *self._starting):
+        for process in self._started:
             process.close()
-        self._running.clear()
-        self._starting.clear()
 
 
 def listen() -> Told | None:
     """In such a process: what it is told next; none if nobody is there any more."""
-    line = sys.stdin.readline()
-    return json.loads(line) if line else None
+    try:
+        told: Told = _tester.recv()
+    except EOFError:
+        return None
+    return told
 
 
 def answer(**said: object) -> None:
-    """In such a process: written at once and whole, so that it outlives the process."""
-    os.write(1, json.dumps(said).encode() + b"\n")
+    """In such a process: sent at once and whole, so that it outlives the process."""
+    _tester.send(said)
+
+
+def _run(module: str, connection: Connection[Any, Any]) -> None:
+    global _tester  # noqa: PLW0603 - a process has one
+    _tester = connection
+    importlib.import_module(module).main()

@@ -24,20 +24,13 @@ TAKEOVERS = 12
 REPLICAS = 10
 
 
-@pytest.fixture(scope="module")
-def members() -> Iterator[Pool]:
+@pytest.fixture
+def pool(tmp_path: Path) -> Iterator[Pool]:
+    """Processes that end before the folder that they write to."""
+    assert tmp_path.is_dir()
     pool = Pool("tests.races.member")
     yield pool
     pool.close()
-
-
-@pytest.fixture
-def pool(members: Pool, request: pytest.FixtureRequest) -> Iterator[Pool]:
-    """Processes that wait to be told something; after a failure nobody knows what they do, and others are started."""
-    failed = request.session.testsfailed
-    yield members
-    if request.session.testsfailed > failed:
-        members.close()
 
 
 @pytest.fixture
@@ -165,8 +158,8 @@ def test_an_older_leader_is_fenced_and_its_last_commit_is_whole_or_not_there(poo
             fenced = older.hear()
             assert fenced == {
                 "done": found[-1],
-                "held": [generation - 1, generation - 1],
-                "current": [generation, generation],
+                "held": (generation - 1, generation - 1),
+                "current": (generation, generation),
                 "wrote_again": False,
             }
         time.sleep(0.1)
@@ -222,7 +215,7 @@ def test_leaders_that_outlive_the_timeout_are_preempted_once_each(pool: Pool, tm
 def test_a_leader_that_was_killed_is_replaced_when_it_shows_no_sign_of_life(pool: Pool, tmp_path: Path) -> None:
     """Long before the timeout, and by one of those who wait."""
     store = str(tmp_path / "store")
-    leader = pool.fresh(ahead=0)
+    leader = pool.one()
     leader.tell(do="replica", store=store, lock_timeout_s=100, heartbeat_s=0.3, leads_s=100, hangs=True)
     assert leader.hear()["leads"] == 1
     replicas = pool.some(2)
