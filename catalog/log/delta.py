@@ -275,6 +275,9 @@ class DeltaLog:
 
     def _open_to_append(self, expected: State) -> DeltaTable:
         """The table at its newest version, if that is the expected one; nothing is under way yet if this fails."""
+        following = expected.version + 1
+        if not self._storage.remote and self._storage.size(entry_path(following)) is not None:
+            raise ConflictError(self.uri, expected.version, following)  # a look costs less than to catch up and lose
         held, self._held = self._held, None
         if held is not None and 0 <= expected.version - held[0] < _HELD_FOR and self._caught_up(held[1], expected):
             opened, table = held

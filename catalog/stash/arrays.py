@@ -1,6 +1,7 @@
 """Arrow columns from Python values, built from buffers.
 
-`pa.array` imports pandas where it is installed, which costs a process more than everything else at start-up together.
+`pa.array` and `pa.scalar` import pandas where it is installed, which costs a process more than everything else at
+start-up together.
 """
 
 from __future__ import annotations
@@ -15,6 +16,7 @@ from catalog.log.protocol import ROWS
 
 _CHUNK_BYTES_MAX = 1 << 30
 """Well below what 32-bit offsets reach."""
+_CODES = {pa.int64(): "q", pa.int32(): "i"}
 
 
 def binary_column(values: Sequence[bytes]) -> pa.ChunkedArray:
@@ -27,10 +29,15 @@ def rows_table(rows: Sequence[tuple[bytes, bytes, int, int]]) -> pa.Table:
     columns = [
         binary_column(keys),
         binary_column(values),
-        pa.chunked_array([_numbers("q", pa.int64(), ts)]),
-        pa.chunked_array([_numbers("i", pa.int32(), diffs)]),
+        pa.chunked_array([_numbers(pa.int64(), ts)]),
+        pa.chunked_array([_numbers(pa.int32(), diffs)]),
     ]
     return pa.Table.from_arrays(columns, schema=ROWS)
+
+
+def repeated(type_: pa.DataType, value: int, count: int) -> pa.Array:
+    """A column of whole numbers that are all the same."""
+    return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(array(_CODES[type_], [value]) * count)])
 
 
 def _binary(values: Sequence[bytes]) -> pa.BinaryArray:
@@ -39,8 +46,8 @@ def _binary(values: Sequence[bytes]) -> pa.BinaryArray:
     return pa.Array.from_buffers(pa.binary(), len(values), buffers)
 
 
-def _numbers(code: str, type_: pa.DataType, values: Sequence[int]) -> pa.Array:
-    return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(array(code, values))])
+def _numbers(type_: pa.DataType, values: Sequence[int]) -> pa.Array:
+    return pa.Array.from_buffers(type_, len(values), [None, pa.py_buffer(array(_CODES[type_], values))])
 
 
 def _parts(values: Sequence[bytes]) -> Iterator[Sequence[bytes]]:
