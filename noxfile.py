@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import os
 import shutil
+import subprocess
 from pathlib import Path
 
 import nox
@@ -91,12 +93,39 @@ def run_tests(session: nox.Session) -> None:
     session.run("pytest", "-n", "2", "--dist", "loadgroup", *session.posargs)
 
 
+SOAKS: dict[str, list[str]] = {
+    "properties": ["tests/unit"],
+    "simulation": ["tests/simulation"],
+    "kills": ["tests/crashes/test_kills.py"],
+    "sizes": ["tests/contract/test_sizes.py"],
+}
+
+
 @nox.session
 def soak(session: nox.Session) -> None:
-    """Run the long versions of the property and crash tests."""
+    """Run the long versions of tests, or some: properties, simulation, kills, sizes; each ends in a summary."""
+    if unknown := set(session.posargs) - SOAKS.keys():
+        session.error(f"there is no soak {', '.join(sorted(unknown))}; there are {', '.join(SOAKS)}")
     session.install("-e", ".", *group("test"))
-    session.run("pytest", "-n", "2", "--hypothesis-profile", "soak", "tests/unit", *session.posargs)
-    session.run("pytest", "-s", "tests/crashes/test_kills.py", env={"CRASHES": "500"})
+    for name in session.posargs or SOAKS:
+        command = ["pytest", "-n", "2", "-rP", "--hypothesis-profile", "soak", *SOAKS[name]]
+        output = str(session.run(*command, env={"CRASHES": "500"}, silent=True))
+        session.log("for benchmarks/results:\n%s", summary(name, output))
+
+
+def summary(name: str, output: str) -> str:
+    """One paragraph that says what ran, what it said of itself, and where: the last line of pytest has the rest."""
+    commit = subprocess.run(
+        ["git", "describe", "--always", "--dirty"],  # noqa: S607 - the checkout's own
+        capture_output=True,
+        text=True,
+        check=False,
+    ).stdout.strip()
+    memory_gib = os.sysconf("SC_PAGE_SIZE") * os.sysconf("SC_PHYS_PAGES") / 2**30
+    lines = output.splitlines()
+    said = dict.fromkeys(line.removeprefix("soak: ") for line in lines if line.startswith("soak: "))
+    machine = f"commit {commit or 'unknown'}, {os.cpu_count()} cores, {memory_gib:.0f} GiB"
+    return "\n".join([machine, f"$ ./dev soak {name}", *said, lines[-1].strip("= ")])
 
 
 @nox.session

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import logging
 import random
 import resource
 import sys
@@ -21,7 +20,6 @@ from catalog.stash.consolidation import FILE_BYTES_MAX
 from catalog.stash.stash import Stash
 from tests.contract.places import DeltaPlace, Place
 
-LOGGER = logging.getLogger(__name__)
 SOAK = settings.get_current_profile_name() == "soak"
 REGISTRY = Registry.of(types)
 MIB = 1024 * 1024
@@ -66,11 +64,11 @@ def write(stash: Stash, numbers: range, length: int) -> None:
 
 @contextmanager
 def measured(what: str) -> Iterator[None]:
-    """Log the time of a step, and the peak of memory since the process began: see them with `--log-cli-level info`."""
+    """Print the time of a step, and the peak of memory since the process began: see them with `-rP`."""
     began = time.perf_counter()
     yield
     peak = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    LOGGER.info("%s in %.1f s, peak %d MiB", what, time.perf_counter() - began, peak // MIB)
+    print(f"soak: {what} in {time.perf_counter() - began:.1f} s, peak {peak // MIB} MiB")  # noqa: T201
 
 
 def exercise(stash: Stash, place: Place, lengths: dict[int, int]) -> None:

@@ -27,7 +27,7 @@ LIFE_S = 0.6
 @pytest.mark.parametrize("store", range(STORES))
 def test_a_store_survives_one_kill_after_another(victims: Pool, tmp_path: Path, store: int) -> None:
     """After each it holds what was acknowledged and at most the one in doubt, and only orphans that can be swept."""
-    print(f"SEED={SEED}")  # noqa: T201 - shown if this fails
+    print(f"soak: SEED={SEED}")  # noqa: T201 - shown if this fails
     dice = random.Random(SEED + store)  # noqa: S311 - to be repeated
     log = DeltaLog(str(tmp_path / "store" / "stash"))
     log.create("made")
@@ -40,6 +40,6 @@ def test_a_store_survives_one_kill_after_another(victims: Pool, tmp_path: Path, 
         answers = list(victim.answers())
         victim.close()
         stash = examine(log, answers, count_of(stash.view()))
-    print(f"{stash.ts} commits, frontier {stash.head.state.frontier}")  # noqa: T201
+    print(f"soak: {CRASHES // STORES} kills, {stash.ts} commits, frontier {stash.head.state.frontier}")  # noqa: T201
     assert stash.head.state.frontier > 0, "nothing was cleaned up"
     recover(stash)

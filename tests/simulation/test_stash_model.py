@@ -1,31 +1,24 @@
 """The stash against plain dictionaries: whatever two processes do to it, crashes and lost answers included.
 
 The model keeps every row at every ts. A failure prints the steps that lead to it and how to repeat them; `SEED=7`
-starts from a seed of one's own, and the `soak` profile tries more.
+starts from a seed of one's own, and the `soak` profile goes on for a few minutes.
 """
 
 from __future__ import annotations
 
 import os
-import tempfile
+import time
 from collections import Counter
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass, field, replace
-from functools import cache
-from typing import NamedTuple
 
 import pytest
-from google.protobuf.message import Message
 from hypothesis import HealthCheck, seed, settings
 from hypothesis import strategies as st
 from hypothesis.stateful import RuleBasedStateMachine, initialize, precondition, rule, run_state_machine_as_test
 
-from catalog.constraints import CONSTRAINTS
 from catalog.errors import (
     CatalogError,
     ConstraintError,
-    DanglingReferenceError,
-    DuplicateError,
     FencedError,
     IndeterminateError,
     KeyExistsError,
@@ -35,243 +28,32 @@ from catalog.errors import (
     TransactionConflictError,
 )
 from catalog.generated import objects_pb2 as types
-from catalog.log.maintenance import Policy, clean, vacuum
+from catalog.log.maintenance import clean, vacuum
 from catalog.log.memory import LostResponseError
 from catalog.log.protocol import Commit, Fence, Log, Mark, Operation, Point
-from catalog.stash.collections import Registry, encode
-from catalog.stash.consolidation import Shape
+from catalog.stash.collections import encode
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
-from catalog.stash.view import View
 from tests.contract.places import Crash, DeltaPlace, MemoryPlace, Place
-
-SOAK = settings.get_current_profile_name() == "soak"
-REGISTRY = Registry.of(types)
-POLICY = Policy(checkpoint_every=3, clean_every=8, retention_ms=60_000, orphan_ms=30_000)
-FOLDER_POLICY = replace(POLICY, orphan_ms=10**9)
-"""Files are dated by the machine's own clock, and `wait` would make those of a running transaction old."""
-SHAPE = Shape(tail_files_max=3, tail_share_max=1.5)
-KEY_TYPES: dict[str, type[Message]] = {
-    "setting": types.SettingKey,
-    "role": types.RoleKey,
-    "database": types.DatabaseKey,
-    "schema": types.SchemaKey,
-    "item": types.ItemKey,
-}
-PARENTS = {"role": "role", "schema": "database", "item": "schema"}
-OWNED = {"database", "schema", "item"}
-
-
-class Name(NamedTuple):
-    """Which row: the model's own key."""
-
-    collection: str
-    number: int
-
-
-class Row(NamedTuple):
-    """What a row says, as far as the model goes; 0 refers to nothing."""
-
-    text: str
-    parent: int = 0
-    owner: int = 0
-
-
-Rows = Mapping[Name, Row]
-
-
-class Step(NamedTuple):
-    verb: str
-    name: Name
-    row: Row
-
-
-@dataclass(frozen=True)
-class Outcome:
-    """What a transaction is to do, by the model."""
-
-    error: type[CatalogError] | None = None
-    changed: Mapping[Name, Row | None] = field(default_factory=dict)
-    read: frozenset[Name] = frozenset()
-    scanned: frozenset[str] = frozenset()
-
-    def conflicts_with(self, other: Outcome) -> bool:
-        touched = other.changed.keys()
-        return bool(self.read & touched) or any(name.collection in self.scanned for name in touched)
-
-
-def applied(rows: Rows, changed: Mapping[Name, Row | None]) -> Rows:
-    return {name: row for name, row in {**rows, **changed}.items() if row is not None}
-
-
-def violated(rows: Rows) -> type[CatalogError] | None:
-    """The constraint that these rows break, if they break one."""
-    named = Counter((name.collection, row.parent if name.collection in {"schema", "item"} else 0, row.text)
-                    for name, row in rows.items() if name.collection != "setting")  # fmt: skip
-    if any(count > 1 for count in named.values()):
-        return DuplicateError
-    for name, row in rows.items():
-        parent = Name(PARENTS.get(name.collection, ""), row.parent)
-        if (row.parent and parent not in rows) or (row.owner and Name("role", row.owner) not in rows):
-            return DanglingReferenceError
-    return None
-
-
-def plan(rows: Rows, script: list[Step]) -> Outcome:
-    """What a transaction does to these rows, if nobody comes between."""
-    after: dict[Name, Row] = dict(rows)
-    read, scanned = set[Name](), set[str]()
-    for step in script:
-        if step.verb == "scan":
-            scanned.add(step.name.collection)
-            continue
-        read.add(step.name)
-        if step.verb == "insert" and step.name in after:
-            return Outcome(KeyExistsError)
-        if step.verb in {"update", "delete"} and step.name not in after:
-            return Outcome(NoSuchRowError)
-        if step.verb == "delete":
-            del after[step.name]
-        elif step.verb != "get":
-            after[step.name] = step.row
-    changed = {name: after.get(name) for name in read if after.get(name) != rows.get(name)}
-    return Outcome(violated(after) if changed else None, changed, frozenset(read), frozenset(scanned))
-
-
-def act(tx: Transaction, rows: Rows, script: list[Step]) -> None:
-    """Do the same to the stash; on the way it shows what the model has."""
-    now: dict[Name, Row] = dict(rows)
-    for step in script:
-        key, value = messages(step.name, step.row)
-        match step.verb:
-            case "get":
-                found = tx.get(key)
-                assert found == (messages(step.name, now[step.name])[1] if step.name in now else None)
-            case "scan":
-                scanned = {encode(key): encode(value) for key, value in tx.rows(KEY_TYPES[step.name.collection])}
-                assert scanned == stored(now, step.name.collection)
-            case "delete":
-                tx.delete(key)
-                del now[step.name]
-            case verb:
-                {"insert": tx.insert, "update": tx.update, "upsert": tx.upsert}[verb](key, value)
-                now[step.name] = step.row
-
-
-@cache
-def messages(name: Name, row: Row) -> tuple[Message, Message]:
-    owner = types.RoleId(user=1000 + row.owner)
-    match name.collection:
-        case "setting":
-            return types.SettingKey(name=f"s{name.number}"), types.SettingValue(value=row.text)
-        case "role":
-            member_of = [types.RoleId(user=1000 + row.parent)] if row.parent else []
-            key = types.RoleKey(id=types.RoleId(user=1000 + name.number))
-            return key, types.RoleValue(name=row.text, member_of=member_of)
-        case "database":
-            return types.DatabaseKey(id=name.number), types.DatabaseValue(name=row.text, owner_id=owner)
-        case "schema":
-            value = types.SchemaValue(name=row.text, owner_id=owner, database_id=row.parent or None)
-            return types.SchemaKey(id=name.number), value
-        case _:
-            return types.ItemKey(id=name.number), types.ItemValue(name=row.text, schema_id=row.parent, owner_id=owner)
-
-
-def stored(rows: Rows, collection: str) -> dict[bytes, bytes]:
-    """Rows of the model as the stash is to hold them."""
-    pairs = (messages(name, row) for name, row in rows.items() if name.collection == collection)
-    return {encode(key): encode(value) for key, value in pairs}
-
-
-def check_view(view: View, rows: Rows) -> None:
-    """Exactly these rows, each once and in order, by scans and by key."""
-    for collection in KEY_TYPES:
-        found, wanted = list(view.rows(collection)), stored(rows, collection)
-        assert found == sorted(wanted.items())
-        assert all(view.get(collection, key) == value for key, value in wanted.items())
-
-
-class Faults:
-    """What happens at the points that a log passes: something of another process, a crash or a lost answer."""
-
-    def __init__(self) -> None:
-        self.clear()
-
-    def clear(self) -> None:
-        self.points: tuple[Point, ...] = ()
-        self.skip_count = 0
-        self.crash = False
-        self.meanwhile: tuple[Point, Callable[[], None]] | None = None
-
-    def __call__(self, point: Point) -> None:
-        if self.meanwhile is not None and self.meanwhile[0] is point:
-            do, self.meanwhile = self.meanwhile[1], None
-            do()
-        if point not in self.points:
-            return
-        self.skip_count -= 1
-        if self.skip_count < 0:
-            raise Crash(point) if self.crash else LostResponseError(f"no answer at {point}")
-
-
-@dataclass
-class Process:
-    """A handle on the stash, as a process of its own would have it."""
-
-    stash: Stash
-    faults: Faults
-
-    @classmethod
-    def start(cls, place: Place) -> Process:
-        faults = Faults()
-        policy = POLICY if isinstance(place, MemoryPlace) else FOLDER_POLICY
-        stash = Stash.open(place.open(faults), REGISTRY, CONSTRAINTS, policy)
-        stash.shape = SHAPE
-        stash.join()
-        return cls(stash, faults)
-
-    def begin(self) -> Transaction:
-        self.stash.refresh()
-        return Transaction(REGISTRY, self.stash.view())
-
-
-COLLECTIONS = ["setting", "setting", "item", "item", "schema", "database", "role"]
-VERBS = ["upsert"] * 8 + ["delete"] * 2 + ["insert", "update", "get", "scan"]
-RACING_VERBS = ["upsert", "upsert", "upsert", "get", "scan"]
-ROUTINE = [Point.WRITE_BEFORE_FILE, Point.WRITE_AFTER_FILE, Point.COMMIT_BEFORE_LOG, Point.COMMIT_AFTER_LOG]
-"""The points that every write passes; the others only some."""
-
-
-@st.composite
-def steps(draw: st.DrawFn, verbs: list[str] = VERBS) -> Step:
-    """Mostly what may be done, so that enough of it is."""
-    name = Name(draw(st.sampled_from(COLLECTIONS)), draw(st.integers(1, 4)))
-    parents = [1, 1, 1, 2, 3] if name.collection == "item" else [0, 1, 1, 2]
-    parent = draw(st.sampled_from(parents)) if name.collection in PARENTS else 0
-    owner = draw(st.sampled_from([1, 1, 1, 1, 2, 3])) if name.collection in OWNED else 0
-    return Step(draw(st.sampled_from(verbs)), name, Row(draw(st.sampled_from("abcdefgh")), parent, owner))
-
-
-scripts = st.lists(steps(), min_size=1, max_size=4)
-racing_scripts = st.lists(steps(RACING_VERBS), min_size=1, max_size=3)
-races = st.tuples(
-    racing_scripts,
-    racing_scripts,
-    st.none() | steps(["upsert"]),
-    st.sampled_from([None, Point.WRITE_AFTER_FILE, Point.COMMIT_BEFORE_LOG]),
+from tests.simulation.model import (
+    KEY_TYPES,
+    Name,
+    Outcome,
+    Row,
+    Rows,
+    Step,
+    act,
+    applied,
+    check_view,
+    plan,
+    stored,
+    violated,
 )
-Race = tuple[list[Step], list[Step], Step | None, Point | None]
-which = st.integers(0, 1)
-faults = st.tuples(
-    st.one_of(
-        st.sampled_from([(point,) for point in ROUTINE]),
-        st.sampled_from([(point,) for point in Point if not point.startswith("create")]),
-        st.sampled_from([(Point.COMMIT_BEFORE_LOG, Point.COMMIT_SEAL), (Point.COMMIT_AFTER_LOG, Point.COMMIT_PROBE)]),
-    ),
-    st.sampled_from([0, 0, 1, 2, 4]),
-    st.booleans(),
-)
-Fault = tuple[tuple[Point, ...], int, bool]
+from tests.simulation.process import POLICY, Process
+from tests.simulation.scripts import Fault, Race, faults, races, scripts, which
+from tests.volatile import volatile_folder
+
+SOAK_S = 600 if settings.get_current_profile_name() == "soak" else 0
 
 
 class StashMachine(RuleBasedStateMachine):
@@ -575,7 +357,7 @@ class StashMachine(RuleBasedStateMachine):
 
 class DeltaStashMachine(StashMachine):
     def make_place(self) -> Place:
-        self.folder = tempfile.TemporaryDirectory(prefix="stash-model-")
+        self.folder = volatile_folder()
         return DeltaPlace(f"{self.folder.name}/stash")
 
     def teardown(self) -> None:
@@ -586,25 +368,27 @@ class DeltaStashMachine(StashMachine):
 
 
 def simulate(machine: type[StashMachine], example_count: int, step_count: int) -> None:
+    chosen = settings(
+        max_examples=example_count,
+        stateful_step_count=step_count,
+        deadline=None,
+        print_blob=True,
+        suppress_health_check=list(HealthCheck),
+    )
     if "SEED" in os.environ:
         machine = seed(int(os.environ["SEED"]))(machine)
-    run_state_machine_as_test(
-        machine,
-        settings=settings(
-            max_examples=example_count * (100 if SOAK else 1),
-            stateful_step_count=step_count,
-            deadline=None,
-            print_blob=True,
-            suppress_health_check=list(HealthCheck),
-        ),
-    )
+    ends, rounds = time.monotonic() + SOAK_S, 0
+    while rounds == 0 or time.monotonic() < ends:
+        run_state_machine_as_test(machine, settings=chosen)
+        rounds += 1
+    print(f"soak: {rounds * example_count} runs of up to {step_count} steps of {machine.__name__}")  # noqa: T201
 
 
 def test_a_stash_in_memory_is_what_the_model_says() -> None:
     """Every retained ts equals the model's history, every retired one says so, and a feed reproduces the rows."""
-    simulate(StashMachine, example_count=50, step_count=40)
+    simulate(StashMachine, example_count=30, step_count=40)
 
 
 def test_a_stash_on_delta_is_what_the_model_says() -> None:
     """The same on a folder, where a crash leaves files behind."""
-    simulate(DeltaStashMachine, example_count=12, step_count=25)
+    simulate(DeltaStashMachine, example_count=8, step_count=25)

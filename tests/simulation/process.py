@@ -1,0 +1,67 @@
+"""A process that uses the stash, as far as one process of tests can play several, and the faults it meets."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+
+from catalog.constraints import CONSTRAINTS
+from catalog.generated import objects_pb2 as types
+from catalog.log.maintenance import Policy
+from catalog.log.memory import LostResponseError
+from catalog.log.protocol import Point
+from catalog.stash.collections import Registry
+from catalog.stash.consolidation import Shape
+from catalog.stash.stash import Stash
+from catalog.stash.transaction import Transaction
+from tests.contract.places import Crash, MemoryPlace, Place
+
+REGISTRY = Registry.of(types)
+POLICY = Policy(checkpoint_every=3, clean_every=8, retention_ms=60_000, orphan_ms=30_000)
+FOLDER_POLICY = replace(POLICY, orphan_ms=10**9)
+"""Files are dated by the machine's own clock, and `wait` would make those of a running transaction old."""
+SHAPE = Shape(tail_files_max=3, tail_share_max=1.5)
+
+
+class Faults:
+    """What happens at the points that a log passes: something of another process, a crash or a lost answer."""
+
+    def __init__(self) -> None:
+        self.clear()
+
+    def clear(self) -> None:
+        self.points: tuple[Point, ...] = ()
+        self.skip_count = 0
+        self.crash = False
+        self.meanwhile: tuple[Point, Callable[[], None]] | None = None
+
+    def __call__(self, point: Point) -> None:
+        if self.meanwhile is not None and self.meanwhile[0] is point:
+            do, self.meanwhile = self.meanwhile[1], None
+            do()
+        if point not in self.points:
+            return
+        self.skip_count -= 1
+        if self.skip_count < 0:
+            raise Crash(point) if self.crash else LostResponseError(f"no answer at {point}")
+
+
+@dataclass
+class Process:
+    """A handle on the stash, as a process of its own would have it."""
+
+    stash: Stash
+    faults: Faults
+
+    @classmethod
+    def start(cls, place: Place) -> Process:
+        faults = Faults()
+        policy = POLICY if isinstance(place, MemoryPlace) else FOLDER_POLICY
+        stash = Stash.open(place.open(faults), REGISTRY, CONSTRAINTS, policy)
+        stash.shape = SHAPE
+        stash.join()
+        return cls(stash, faults)
+
+    def begin(self) -> Transaction:
+        self.stash.refresh()
+        return Transaction(REGISTRY, self.stash.view())
