@@ -16,6 +16,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.transaction import AddAction, RemoveAction  # noqa: TID251 - here, and nowhere else
 
 from catalog.errors import (
+    CatalogError,
     ConflictError,
     CorruptFileError,
     DamagedError,
@@ -223,6 +224,9 @@ class DeltaLog:
 
     def checkpointed(self) -> int:
         return self._snapshots.hint() or 0
+
+    def checkpoints(self) -> Iterator[tuple[int, State | CatalogError]]:
+        return self._snapshots.checkpoints()
 
     def expire(self, before: int) -> None:
         """Keeps all since the second newest checkpoint before the version, in case the newest is damaged."""

@@ -13,6 +13,7 @@ from threading import Lock
 import pyarrow as pa
 
 from catalog.errors import (
+    CatalogError,
     ConflictError,
     IndeterminateError,
     MissingFileError,
@@ -180,6 +181,10 @@ class MemoryLog:
 
     def checkpointed(self) -> int:
         return self._memory.checkpointed
+
+    def checkpoints(self) -> Iterator[tuple[int, State | CatalogError]]:
+        if version := self._memory.checkpointed:
+            yield version, self._memory.states[version]
 
     def expire(self, before: int) -> None:
         for version in sorted(self._memory.states):

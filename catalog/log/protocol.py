@@ -13,6 +13,8 @@ from typing import NamedTuple, Protocol
 
 import pyarrow as pa
 
+from catalog.errors import CatalogError
+
 ROWS = pa.schema(
     [
         pa.field("key", pa.binary(), nullable=False),
@@ -232,6 +234,9 @@ class Log(Protocol):
 
     def checkpointed(self) -> int:
         """The version of the newest checkpoint, as far as is known without looking far; 0 if there is none."""
+
+    def checkpoints(self) -> Iterator[tuple[int, State | CatalogError]]:
+        """Every checkpoint that is there: its version, and the state that it holds or what is wrong with it."""
 
     def expire(self, before: int) -> None:
         """Forget commits before a version, or fewer; states from there on stay."""

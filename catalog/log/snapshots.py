@@ -7,12 +7,14 @@ costs the same however long the history is.
 from __future__ import annotations
 
 import json
+from collections.abc import Iterator
 from itertools import pairwise
 
 import pyarrow as pa
 import pyarrow.parquet as pq
 
 from catalog.errors import (
+    CatalogError,
     CorruptCheckpointError,
     DamagedError,
     ForeignTableError,
@@ -132,6 +134,14 @@ class Snapshots:
     def _checkpoints(self, version: int) -> list[int]:
         """Those up to a version, newest first."""
         return [number for number in reversed(self._archive.listed()[1]) if number <= version]
+
+    def checkpoints(self) -> Iterator[tuple[int, State | CatalogError]]:
+        for version in self.listed()[1]:
+            try:
+                yield version, self._read_checkpoint(version)
+            except CatalogError as error:
+                if self._storage.size(checkpoint_path(version)) is not None:  # else it was expired meanwhile
+                    yield version, error
 
     def _state_from_any(self, version: int) -> State:
         """The state from the newest checkpoint that does; else from the first entry."""

@@ -22,6 +22,8 @@ class Code(StrEnum):
     """The checkpoint and the entries lead to different states."""
     SEQUENCE = "F105"
     """An entry does not fit those before it."""
+    DAMAGED_CHECKPOINT = "F106"
+    """A checkpoint cannot be read; opening steps over it, as long as the entries before it are there."""
     MISSING = "F201"
     CORRUPT = "F202"
     UNREADABLE = "F203"
@@ -85,6 +87,10 @@ SPARE = "needs no repair: nothing that can still be read depends on it, and it w
 CHECKPOINT_AGAIN = (
     "can be repaired if the entries are right: set the checkpoint and the pointer to it aside and checkpoint again; "
     "else restore the entries, or a copy of the store"
+)
+CHECKPOINT_ANEW = (
+    "can be repaired while the entries before it are there: checkpoint again at that version; "
+    "else restore this checkpoint, or a copy of the store"
 )
 SWEEP = "can be repaired: maintenance sweeps it once nobody can commit it any more"
 CHANGE_ROWS = "can be repaired: change or delete all but one of these rows in a transaction"

@@ -20,6 +20,7 @@ from catalog.log.files import file_fence
 from catalog.log.protocol import Commit, DataFile, FileKind, Log, Operation, State
 from catalog.stash.findings import (
     CHECKPOINT_AGAIN,
+    CHECKPOINT_ANEW,
     REPAIR_FIRST,
     RESTORE,
     SET_ASIDE,
@@ -42,6 +43,8 @@ class History:
     """The newest state that can be read."""
     commits: Mapping[int, Commit]
     """Those after the frontier that can be read."""
+    checkpoints: Mapping[int, State]
+    """Those that can be read."""
     whole: bool
     """Nothing that is retained of the log is missing here."""
 
@@ -58,6 +61,7 @@ def read_history(log: Log, findings: Findings) -> tuple[History | None, int]:
     except CatalogError as error:
         findings.add(Code.NO_LOG, log.uri, error.what, f"cannot be repaired from here: {error.next}")
         return None, 0
+    checkpoints = _checkpoints(log, findings)
     newest, reason = _newest_state(log, head)
     frontier = newest.frontier if newest else 0
     entries = dict(_entries(log, frontier, head))
@@ -77,7 +81,7 @@ def read_history(log: Log, findings: Findings) -> tuple[History | None, int]:
         findings.add(Code.STATE, f"ts {frontier}", f"cannot be read: {error.what}", RESTORE)
     commits = {v: entry for v, entry in entries.items() if isinstance(entry, Commit) and v > frontier}
     whole = first is not None and newest.version == head and len(commits) == head - frontier
-    return History(first, newest, commits, whole), len(entries) + _check_expired(log, findings, frontier)
+    return History(first, newest, commits, checkpoints, whole), len(entries) + _check_expired(log, findings, frontier)
 
 
 def replay(log: Log, history: History, findings: Findings) -> dict[str, tuple[int, int]]:
@@ -88,7 +92,6 @@ def replay(log: Log, history: History, findings: Findings) -> dict[str, tuple[in
         return {}
     born = dict.fromkeys(state.files, (0, state.version))
     txids: dict[str, int] = {}
-    checkpointed = _checkpointed(log)
     for version in range(state.version + 1, history.newest.version + 1):
         commit = history.commits.get(version)
         if commit is None:
@@ -99,8 +102,8 @@ def replay(log: Log, history: History, findings: Findings) -> dict[str, tuple[in
         txids[commit.txid] = version
         born |= {file.path: _lifetime(state, commit, file) for file in commit.adds}
         state = state.after(commit)
-        if version == checkpointed != history.newest.version:
-            _compare(state, _state(log, version), findings)
+        if version in history.checkpoints and version != history.newest.version:
+            _compare(state, history.checkpoints[version], findings)
     _compare(state, history.newest, findings)
     return born
 
@@ -116,6 +119,20 @@ def _head(log: Log) -> int:
         if not isinstance(_entry(log, version), NoSuchVersionError | StoreUnreachableError):
             head = version
     return head
+
+
+def _checkpoints(log: Log, findings: Findings) -> dict[int, State]:
+    """The checkpoints that can be read; the others are found."""
+    readable: dict[int, State] = {}
+    try:
+        for version, found in log.checkpoints():
+            if isinstance(found, State):
+                readable[version] = found
+            else:
+                findings.add(Code.DAMAGED_CHECKPOINT, f"checkpoint {version}", found.what, CHECKPOINT_ANEW)
+    except CatalogError as error:
+        findings.unchecked(log.uri, f"not all checkpoints were looked at: {error.what}")
+    return readable
 
 
 def _newest_state(log: Log, head: int) -> tuple[State | None, str]:
@@ -180,18 +197,9 @@ def _check_expired(log: Log, findings: Findings, frontier: int) -> int:
     return frontier
 
 
-def _checkpointed(log: Log) -> int:
-    try:
-        return log.checkpointed()
-    except CatalogError:
-        return 0
-
-
-def _compare(replayed: State, state: State | CatalogError, findings: Findings) -> None:
+def _compare(replayed: State, state: State, findings: Findings) -> None:
     where = f"ts {replayed.version}"
-    if isinstance(state, CatalogError):
-        findings.add(Code.STATE, where, f"cannot be read: {state.what}", RESTORE)
-    elif state != replayed:
+    if state != replayed:
         paths = sorted({path for path, _ in replayed.files.items() ^ state.files.items()})
         marks = sorted({mark for mark, _ in replayed.marks.items() ^ state.marks.items()})
         what = f"the checkpoint and the entries disagree about {', '.join([*paths, *marks])}"

@@ -10,7 +10,9 @@ import pyarrow.parquet as pq
 import pytest
 
 from catalog.generated import objects_pb2 as types
+from catalog.log.entries import checkpoint_path
 from catalog.log.protocol import Mark
+from catalog.log.storage import open_storage
 from catalog.stash.findings import Code, Severity
 from tests.contract.places import DeltaPlace, MemoryPlace, Place
 from tests.contract.test_fsck import checked, filled, live_file, only, raw, slip
@@ -110,6 +112,32 @@ def test_a_checkpoint_that_lost_a_file_is_found(folder: DeltaPlace) -> None:
     found = [f for f in checked(folder).findings if f.code is Code.CHECKPOINT]
     assert [finding.where for finding in found] == [f"ts {stash.ts - 1}", f"ts {stash.ts}"]
     assert all(role in finding.what and "checkpoint again" in finding.repair for finding in found)
+
+
+@pytest.fixture(params=["folder", "bucket"])
+def stored(request: pytest.FixtureRequest) -> DeltaPlace:
+    """Where a log has checkpoints that can be damaged."""
+    found = request.getfixturevalue(request.param)
+    assert isinstance(found, DeltaPlace)
+    return found
+
+
+@pytest.mark.parametrize("content", [b"", b"garbage", b"PAR1 garbage PAR1"])
+@pytest.mark.parametrize("newest", [True, False])
+def test_a_garbage_checkpoint_is_found(stored: DeltaPlace, content: bytes, *, newest: bool) -> None:
+    """It is stepped over when a store is opened, so nobody else would tell; checkpointing again repairs it."""
+    stash = filled(stored)
+    for version in (stash.ts - 2, stash.ts):
+        stash.head.log.checkpoint(version)
+    assert checked(stored).findings == ()
+    damaged = stash.ts if newest else stash.ts - 2
+    open_storage(stored.uri, stored.options).replace(checkpoint_path(damaged), content)
+    where, what, repair = only(checked(stored), Code.DAMAGED_CHECKPOINT)
+    assert where == f"checkpoint {damaged}"
+    assert "is damaged" in what
+    assert "checkpoint again at that version" in repair
+    stored.open().checkpoint(damaged)
+    assert checked(stored).findings == ()
 
 
 def test_what_is_no_stash_is_a_finding(folder: DeltaPlace) -> None:
