@@ -19,6 +19,7 @@ from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldErro
 
 if TYPE_CHECKING:
     from catalog.actions import Action
+    from catalog.generator.samples import Samples
     from catalog.stash.constraints import Constraints
     from catalog.stash.transaction import Transaction
 
@@ -65,6 +66,8 @@ class Project:
     """Of every version, each since when it holds."""
     initialize: Callable[[Transaction], None]
     """Seeds an empty store."""
+    samples: Samples | None = None
+    """What made-up rows of a version are like beyond its types and constraints."""
 
     def types(self, version: int) -> ModuleType:
         """The frozen types of a version, as generated code."""

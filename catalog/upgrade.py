@@ -6,12 +6,16 @@ loads none of them.
 
 from __future__ import annotations
 
-from typing import assert_never
+from collections.abc import Mapping
+from typing import TYPE_CHECKING, assert_never
 
 from catalog.constraints import CONSTRAINTS
 from catalog.project import Build, MigrationModule, Project
 from catalog.stash.transaction import Transaction
 from catalog.version import BUILD, FIRST_PROTO_VERSION, MIN_STASH_VERSION, STASH_VERSION, StashVersion, parse_version
+
+if TYPE_CHECKING:
+    from catalog.generator.samples import Sample
 
 
 def migration_from(version: StashVersion, build: Build) -> MigrationModule | None:
@@ -65,6 +69,12 @@ def _initialize(transaction: Transaction) -> None:
     initialize(transaction)
 
 
+def _samples(version: int) -> Mapping[str, Sample]:
+    from catalog.samples import samples
+
+    return samples(version)
+
+
 PROJECT = Project(
     name="catalog",
     minimum=MIN_STASH_VERSION,
@@ -74,4 +84,5 @@ PROJECT = Project(
     migration_from=lambda version, build: migration_from(parse_version(version), build),
     constraints=CONSTRAINTS,
     initialize=_initialize,
+    samples=_samples,
 )
