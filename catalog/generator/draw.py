@@ -195,9 +195,10 @@ class Draw:
         if path == self.making.filler:
             return self.text(path)
         if member.message_type is not None:
-            children = {
-                f.name: self._fill(f, target.field(f.name).type, f"{path}.{f.name}") for f in member.message_type.fields
-            }
+            children = {}
+            for inside in member.message_type.fields:
+                kind, at = target.field(inside.name).type, f"{path}.{inside.name}"
+                children[inside.name] = fit(self._fill(inside, kind, at), kind, at)
             return self._struct(member.message_type, target, path, children.__getitem__, set())
         if member.enum_type is not None:
             known = [value.number for value in member.enum_type.values if value.number]

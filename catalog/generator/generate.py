@@ -89,7 +89,7 @@ def generate(  # noqa: PLR0913 - what is made, and where
 
 
 def _require_empty(storage: Storage) -> None:
-    stray = next(storage.entries(besides=""), None)
+    stray = next(storage.entries(), None)
     if stray is not None:
         raise NotAStoreError(storage.uri, f"a store is generated in an empty place only, and {stray.path} is there")
 

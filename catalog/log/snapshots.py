@@ -136,11 +136,11 @@ class Snapshots:
         return [number for number in reversed(self._archive.listed()[1]) if number <= version]
 
     def checkpoints(self) -> Iterator[tuple[int, State | CatalogError]]:
-        for version in self.listed()[1]:
+        for version in self._archive.listed()[1]:
             try:
                 yield version, self._read_checkpoint(version)
             except CatalogError as error:
-                if self._storage.size(checkpoint_path(version)) is not None:  # else it was expired meanwhile
+                if version in self._archive.listed()[1]:  # else it was expired meanwhile
                     yield version, error
 
     def _state_from_any(self, version: int) -> State:
