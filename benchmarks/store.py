@@ -24,10 +24,10 @@ from deltalake.transaction import AddAction
 
 from catalog import open_catalog
 from catalog.codec import codec_for
+from catalog.handle import Catalog
 from catalog.log.maintenance import Policy
 from catalog.log.protocol import ROWS, FileKind, State
 from catalog.objects import ItemKey, ItemValue, RoleId, SettingKey, SettingValue
-from catalog.open import Catalog
 
 SYSTEM = RoleId(system=2)
 SQL = "CREATE TABLE orders (id BIGINT, placed TIMESTAMP, amount DECIMAL(18, 2)) USING delta"

@@ -14,28 +14,40 @@ if TYPE_CHECKING:
     import os
     from collections.abc import Mapping
 
-    from catalog.open import Catalog
+    from pyspark.sql import SparkSession
+
+    from catalog.engine.progress import Progress
+    from catalog.handle import Catalog
 
 __version__ = BUILD
 
 __all__ = ["MIN_STASH_VERSION", "STASH_VERSION", "CatalogError", "__version__", "open_catalog"]
 
 
-def open_catalog(
+def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that fits most
     store: str | os.PathLike[str],
     mode: str = "leader",
     *,
     options: Mapping[str, str] | None = None,
     deploy_generation: int = 0,
     lock_timeout_s: float = 60.0,
+    spark: SparkSession | str | None = None,
+    reapply: bool = False,
+    progress: Progress | None = None,
 ) -> Catalog:
     """Open a store: as leader, member, read-only, savepoint or debug.
 
     `store` is a folder or the address of a prefix in an object store, `options` its storage options. A leader of the
     same deploy generation is waited for while it lives, `lock_timeout_s` at most; one of a lower generation is replaced
     at once.
+
+    A leader takes an older store to this build's version, step by step on Spark: on the session or at the address given
+    as `spark`, else on this machine; `progress` is told of it. With `reapply`, steps that somebody undid are applied
+    again.
     """
-    from catalog.open import Mode, Patience, open_store  # noqa: PLC0415 - importing the package loads no engine
+    from catalog.handle import Mode  # noqa: PLC0415 - importing the package loads no engine
+    from catalog.open import Patience, Upgrading, open_store  # noqa: PLC0415
     from catalog.upgrade import PROJECT  # noqa: PLC0415
 
-    return open_store(PROJECT, store, Mode(mode), options or {}, Patience(deploy_generation, lock_timeout_s))
+    patience, upgrading = Patience(deploy_generation, lock_timeout_s), Upgrading(spark, reapply, progress)
+    return open_store(PROJECT, store, Mode(mode), options or {}, patience, upgrading)

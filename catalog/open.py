@@ -1,7 +1,7 @@
 """Opening a store: as leader, member, read-only, savepoint or for debugging.
 
-Reads what the store is before anything is fenced, refuses what this build cannot serve, and hands out a `Catalog`. No
-JVM is started and no pyspark imported here.
+Reads what the store is before anything is fenced, refuses what this build cannot serve, upgrades what it can, and hands
+out a `Catalog`. A store that is up to date starts no JVM and imports no pyspark.
 """
 
 from __future__ import annotations
@@ -12,23 +12,13 @@ import socket
 import tempfile
 import time
 import uuid
-from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from collections.abc import Mapping
 from dataclasses import dataclass
-from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, overload
+from typing import TYPE_CHECKING
 
-from google.protobuf.message import Message
-
-from catalog.errors import (
-    LegacyRowsError,
-    NotAStoreError,
-    NotInitializedError,
-    ReadOnlyError,
-    UpgradeNeededError,
-    VersionChangedError,
-)
+from catalog.errors import NotAStoreError, NotInitializedError, UpgradeNeededError, VersionChangedError
+from catalog.handle import Catalog, Mode, Place
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation
 from catalog.log.storage import Storage, open_storage
@@ -42,145 +32,9 @@ from catalog.stash.transaction import Transaction
 from catalog.stash.view import View
 
 if TYPE_CHECKING:
-    import pyarrow as pa
-    from pyspark.sql import DataFrame, SparkSession
+    from pyspark.sql import SparkSession
 
-_Key = TypeVar("_Key", bound=Message)
-_ID_BLOCK = 64
-
-
-class Mode(StrEnum):
-    LEADER = "leader"
-    """Takes over, fences everyone before it, initialises and upgrades."""
-    MEMBER = "member"
-    """Joins the present leader; writes, never upgrades."""
-    READ_ONLY = "read-only"
-    """Never writes the stash."""
-    SAVEPOINT = "savepoint"
-    """Writes to a scratch copy, which is gone afterwards."""
-    DEBUG = "debug"
-    """Reads at the store's own version, with that version's types."""
-
-
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a store is, and whose."""
-
-    uri: str
-    options: Mapping[str, str]
-    project: Project
-
-
-class Catalog:
-    """An open store."""
-
-    def __init__(
-        self, stash: Stash, mode: Mode, place: Place, *, heartbeat: Heartbeat | None = None, scratch: Path | None = None
-    ) -> None:
-        self._stash, self._mode, self._place = stash, mode, place
-        self._heartbeat, self._scratch = heartbeat, scratch
-        self._ids: dict[str, tuple[int, int]] = {}
-
-    @property
-    def version(self) -> int:
-        return self._stash.head.state.marks[Mark.STASH_VERSION]
-
-    @property
-    def epoch(self) -> int:
-        return self._stash.head.state.fence.epoch
-
-    @property
-    def ts(self) -> int:
-        return self._stash.ts
-
-    @contextmanager
-    def transaction(self) -> Iterator[Transaction]:
-        """Commits on exit, rolls back on an exception."""
-        if self._mode in {Mode.READ_ONLY, Mode.DEBUG}:
-            raise ReadOnlyError(self._mode)
-        with self._stash.transaction() as transaction:
-            yield transaction
-
-    @overload
-    def rows(self, key_type: type[_Key], as_of: None = None) -> Iterator[tuple[_Key, Message]]: ...
-
-    @overload
-    def rows(self, key_type: type[Message], as_of: int) -> Iterator[tuple[Message, Message]]: ...
-
-    def rows(self, key_type: type[Message], as_of: int | None = None) -> Iterator[tuple[Message, Message]]:
-        """Every row of the collection that a type of key names, now or at a ts, in the order of keys.
-
-        At a ts before the store's version changed, rows have the types of the version of then; the collection may be
-        named by its key's type of now or of then.
-        """
-        view = self._stash.view(as_of)
-        registry, asked = self._registry(view), key_type.DESCRIPTOR.full_name
-        named = registry.by_key.get(asked) or registry.named(self._stash.head.registry.of_key(key_type).name)
-        return (named.decode(key, value) for key, value in view.rows(named.name))
-
-    def _registry(self, view: View) -> Registry:
-        """The types that rows had at a ts."""
-        project, present = self._place.project, self._stash.head
-        version = view.state.marks.get(Mark.STASH_VERSION)
-        if version is None or version == present.serves:
-            return present.registry
-        if project.minimum <= version < project.first_proto:
-            raise LegacyRowsError(present.log.uri, view.state.version, version, project.first_proto)
-        return Registry.of(project.types(version))
-
-    def table(self, name: str, as_of: int | None = None) -> pa.Table:
-        """Every row of a collection as typed columns: `key` and `value`, structs of their fields at that ts."""
-        import pyarrow as pa  # noqa: PLC0415 - callers that want messages need no Arrow
-
-        from catalog.codec import bounded_batches, codec_for  # noqa: PLC0415
-
-        view = self._stash.view(as_of)
-        collection = self._registry(view).named(name)
-        key, value = codec_for(collection.key_type.DESCRIPTOR), codec_for(collection.value_type.DESCRIPTOR)
-        types = pa.schema([("key", pa.struct(list(key.schema))), ("value", pa.struct(list(value.schema)))])
-        batches = [
-            pa.record_batch([key.decode(batch["key"]), value.decode(batch["value"])], schema=types)
-            for batch in bounded_batches(view.table(name))
-        ]
-        return pa.Table.from_batches(batches, schema=types)
-
-    def dataframe(self, name: str, as_of: int | None = None, spark: SparkSession | None = None) -> DataFrame:
-        """A collection as a Spark DataFrame of typed columns, at a ts; by default what this catalog shows now."""
-        from catalog.datasource import dataframe  # noqa: PLC0415 - whoever asks for no frame needs no pyspark
-        from catalog.spark.session import local_session  # noqa: PLC0415
-
-        session = spark if spark is not None else local_session()
-        place, at = self._place, self.ts if as_of is None else as_of
-        return dataframe(session, place.uri, place.options, name, at, project=place.project.name)
-
-    def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
-        """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""
-        return self._stash.subscribe(key_type, since)
-
-    def refresh(self) -> int:
-        """See what others have committed; answer the newest ts."""
-        return self._stash.refresh()
-
-    def allocate(self, name: str) -> int:
-        """A new id; ids come in blocks, in commits of their own, so there may be gaps."""
-        following, end = self._ids.get(name, (0, 0))
-        if following == end:
-            following = self._stash.allocate(name, _ID_BLOCK)
-            end = following + _ID_BLOCK
-        self._ids[name] = (following + 1, end)
-        return following
-
-    def close(self) -> None:
-        if self._heartbeat is not None:
-            self._heartbeat.stop()
-        if self._scratch is not None:
-            shutil.rmtree(self._scratch, ignore_errors=True)
-
-    def __enter__(self) -> Self:
-        return self
-
-    def __exit__(self, *exception: object) -> None:
-        self.close()
+    from catalog.engine.progress import Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -194,43 +48,158 @@ class Patience:
     heartbeat_s: float = INTERVAL_S
 
 
+@dataclass(frozen=True, slots=True)
+class Upgrading:
+    """How a store of an older version is taken to this build's."""
+
+    spark: SparkSession | str | None = None
+    """A session, or the address of a master or of a Connect server; none: this machine."""
+    reapply: bool = False
+    """Whether steps that somebody undid are applied again."""
+    progress: Progress | None = None
+
+
 def open_store(
-    project: Project, store: str | os.PathLike[str], mode: Mode, options: Mapping[str, str], patience: Patience
+    project: Project,
+    store: str | os.PathLike[str],
+    mode: Mode,
+    options: Mapping[str, str],
+    patience: Patience,
+    upgrading: Upgrading | None = None,
 ) -> Catalog:
     storage = open_storage(os.fspath(store), options)
-    identity = read_identity(storage, project.name)
-    place = Place(storage.uri, options, project)
-    log = DeltaLog(f"{storage.uri}/stash", options)
-    if identity is None:
+    opening = _Opening(project, storage, options, patience, upgrading or Upgrading())
+    if read_identity(storage, project.name) is None:
         if mode is not Mode.LEADER:
             raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
         _make_store(storage, project)
-    if mode is Mode.LEADER:
-        log.create(uuid.uuid4().hex)
-    stash = _open_stash(project, log, mode)
     match mode:
         case Mode.LEADER:
-            try:
-                fence = _lead(stash, storage, patience)
-            except VersionChangedError as changed:
-                _require_current(project, log, changed.after)
-                raise
-            heartbeat = Heartbeat(storage, fence, patience.heartbeat_s)
-            heartbeat.start()
-            sweep(storage, fence)
-            try:
-                _initialize(project, stash)
-            except BaseException:
-                heartbeat.stop()
-                raise
-            return Catalog(stash, mode, place, heartbeat=heartbeat)
+            return opening.lead()
         case Mode.MEMBER:
-            stash.join()
-            return Catalog(stash, mode, place)
-        case Mode.READ_ONLY | Mode.DEBUG:
-            return Catalog(stash, mode, place)
-        case Mode.SAVEPOINT:
-            return _savepoint(project, stash, mode)
+            return opening.join()
+        case Mode.DEBUG:
+            return opening.debug()
+        case Mode.READ_ONLY | Mode.SAVEPOINT:
+            return opening.read(mode)
+
+
+@dataclass(frozen=True, slots=True)
+class _Opening:
+    project: Project
+    storage: Storage
+    options: Mapping[str, str]
+    patience: Patience
+    upgrading: Upgrading
+
+    @property
+    def place(self) -> Place:
+        return Place(self.storage.uri, self.options, self.project)
+
+    def lead(self) -> Catalog:
+        log = self._log()
+        log.create(uuid.uuid4().hex)
+        while True:
+            stash = self._stash(log)
+            version = stash.head.state.marks.get(Mark.STASH_VERSION)
+            if version is None:
+                stash.head.serves = self.project.current
+            elif version < self.project.current:
+                self._preflight(log, stash, version)
+            try:
+                fence = _lead(stash, self.storage, self.patience)
+            except VersionChangedError as changed:
+                self.project.check_version(changed.after)
+                continue  # another leader initialised or upgraded it while we waited
+            return self._serve(log, stash, fence)
+
+    def _serve(self, log: Log, stash: Stash, fence: Fence) -> Catalog:
+        heartbeat = Heartbeat(self.storage, fence, self.patience.heartbeat_s)
+        heartbeat.start()
+        sweep(self.storage, fence)
+        try:
+            if Mark.STASH_VERSION not in stash.head.state.marks:
+                _initialize(self.project, stash)
+            elif stash.head.state.marks[Mark.STASH_VERSION] < self.project.current:
+                self._upgrade(log, fence, self.place)
+                stash = self._stash(log)
+                stash.resume(fence)
+        except BaseException:
+            heartbeat.stop()
+            raise
+        return Catalog(stash, Mode.LEADER, self.place, heartbeat=heartbeat)
+
+    def join(self) -> Catalog:
+        stash = self._stash(self._log())
+        self._require_current(stash)
+        stash.join()
+        return Catalog(stash, Mode.MEMBER, self.place)
+
+    def debug(self) -> Catalog:
+        log = self._log()
+        stash = self._stash(log)
+        version = _version(stash)
+        if version != self.project.current:
+            self.project.check_version(version)
+            types, constraints = self.project.types(version), self.project.constraints.at(version)
+            stash = Stash.open(log, Registry.of(types), constraints)
+        return Catalog(stash, Mode.DEBUG, self.place)
+
+    def read(self, mode: Mode) -> Catalog:
+        """Read-only serves the store itself, and an older one, like any savepoint, from an upgraded scratch copy."""
+        stash = self._stash(self._log())
+        version = _version(stash)
+        self.project.check_version(version)
+        if mode is Mode.READ_ONLY and version == self.project.current:
+            return Catalog(stash, mode, self.place)
+        rebuild = (lambda: self.read(mode)) if mode is Mode.READ_ONLY else None
+        scratch = Path(tempfile.mkdtemp(prefix=f"catalog-{mode}-"))
+        try:
+            place = Place(str(scratch), {}, self.project)
+            log, fence = _copy(stash.view(), scratch, self.project)
+            if version < self.project.current:
+                self._upgrade(log, fence, place)
+            copy = self._stash(log)
+            copy.resume(fence)
+            return Catalog(copy, mode, place, scratch=scratch, copied_ts=stash.ts, rebuild=rebuild)
+        except BaseException:
+            shutil.rmtree(scratch, ignore_errors=True)
+            raise
+
+    def _log(self) -> DeltaLog:
+        return DeltaLog(f"{self.storage.uri}/stash", self.options)
+
+    def _stash(self, log: Log) -> Stash:
+        """The stash with the types of this build; of an older store only the engine's collections can be read so."""
+        stash = Stash.open(log, Registry.of(self.project.current_types), self.project.constraints)
+        version = stash.head.state.marks.get(Mark.STASH_VERSION)
+        if version is not None:
+            self.project.check_version(version)
+        return stash
+
+    def _require_current(self, stash: Stash) -> None:
+        if _version(stash) < self.project.current:
+            raise UpgradeNeededError(stash.head.log.uri, _version(stash), self.project.current)
+
+    def _preflight(self, log: Log, stash: Stash, version: int) -> None:
+        from catalog.engine.run import preflight  # noqa: PLC0415 - a store that is up to date needs no engine
+
+        has_session = self.upgrading.spark is not None
+        preflight(self.project, self.storage.uri, log.state(stash.ts), version, has_session=has_session)
+
+    def _upgrade(self, log: Log, fence: Fence, place: Place) -> None:
+        from catalog.engine.journal import Journal  # noqa: PLC0415 - a store that is up to date needs no engine
+        from catalog.engine.progress import Silent  # noqa: PLC0415
+        from catalog.engine.run import upgrade  # noqa: PLC0415
+        from catalog.engine.step import Runner  # noqa: PLC0415
+        from catalog.spark.jobs import SparkJobs  # noqa: PLC0415
+        from catalog.spark.session import find_session  # noqa: PLC0415
+
+        journal = Journal(log, Registry.of(self.project.current_types), fence, log.state(log.verify()))
+        jobs = SparkJobs(lambda: find_session(self.upgrading.spark))
+        progress = self.upgrading.progress or Silent()
+        runner = Runner(journal, self.project, (place.uri, place.options), jobs, progress)
+        upgrade(runner, reapply=self.upgrading.reapply)
 
 
 def _make_store(storage: Storage, project: Project) -> None:
@@ -241,25 +210,11 @@ def _make_store(storage: Storage, project: Project) -> None:
     make_identity(storage, project.name)
 
 
-def _open_stash(project: Project, log: Log, mode: Mode) -> Stash:
-    stash = Stash.open(log, Registry.of(project.current_types), project.constraints)
+def _version(stash: Stash) -> int:
     version = stash.head.state.marks.get(Mark.STASH_VERSION)
     if version is None:
-        if mode is not Mode.LEADER:
-            raise NotInitializedError(log.uri)
-        stash.head.serves = project.current  # another may initialise it first, at a version that this build refuses
-        return stash
-    if mode is Mode.DEBUG and version != project.current:
-        return Stash.open(log, Registry.of(project.types(version)), project.constraints.at(version))
-    _require_current(project, log, version)
-    return stash
-
-
-def _require_current(project: Project, log: Log, version: int) -> None:
-    """Refuse to serve rows of another version than this build's."""
-    project.check_version(version)
-    if version < project.current:
-        raise UpgradeNeededError(log.uri, version, project.current)
+        raise NotInitializedError(stash.head.log.uri)
+    return version
 
 
 def _lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
@@ -280,8 +235,6 @@ def _lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
 
 def _initialize(project: Project, stash: Stash) -> None:
     """Seed an empty store at the current version, in one commit."""
-    if Mark.STASH_VERSION in stash.head.state.marks:
-        return
     transaction = Transaction(stash.head.registry, stash.view())
     config = stash.head.registry.named("config")
     transaction.insert(config.key_type(name="stash_version"), config.value_type(number=project.current))
@@ -289,24 +242,17 @@ def _initialize(project: Project, stash: Stash) -> None:
     stash.commit(transaction, {Mark.STASH_VERSION: project.current})
 
 
-def _savepoint(project: Project, stash: Stash, mode: Mode) -> Catalog:
-    """A scratch copy of the newest rows, which this process alone leads."""
-    scratch = Path(tempfile.mkdtemp(prefix="catalog-savepoint-"))
-    try:
-        log = DeltaLog(str(scratch / "stash"), {})
-        log.create(uuid.uuid4().hex)
-        view, fence = stash.view(), Fence(0, 0)
-        files = [
-            log.write(name, FileKind.BASE, fence, rows)
-            for name in sorted(view.collections())
-            for rows in base_tables(view, name, ts=0)
-        ]
-        marks = {**view.state.marks, Mark.FRONTIER: 0}
-        log.compare_and_append(log.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks))
-        copy = Stash.open(log, stash.head.registry, project.constraints)
-        copy.take_over(view.state.fence.generation, "savepoint")
-        make_identity(open_storage(str(scratch), {}), project.name)
-        return Catalog(copy, mode, Place(str(scratch), {}, project), scratch=scratch)
-    except BaseException:
-        shutil.rmtree(scratch, ignore_errors=True)
-        raise
+def _copy(view: View, scratch: Path, project: Project) -> tuple[DeltaLog, Fence]:
+    """A scratch copy of the rows of a view, which this process alone leads."""
+    log = DeltaLog(str(scratch / "stash"), {})
+    log.create(uuid.uuid4().hex)
+    fence = view.state.fence
+    files = [
+        log.write(name, FileKind.BASE, fence, rows)
+        for name in sorted(view.collections())
+        for rows in base_tables(view, name, ts=0)
+    ]
+    marks = {**view.state.marks, Mark.FRONTIER: 0, Mark.RUNNING_STEP: 0}
+    log.compare_and_append(log.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks))
+    make_identity(open_storage(str(scratch), {}), project.name)
+    return log, fence

@@ -49,6 +49,9 @@ class Build:
             raise ValueError(f"{text!r} is no build version such as 1.2.3")
         return cls(*(int(part) for part in found.groups()))
 
+    def __str__(self) -> str:
+        return f"{self.major}.{self.minor}.{self.patch}"
+
     def __lt__(self, other: Build) -> bool:
         return (self.major, self.minor, self.patch) < (other.major, other.minor, other.patch)
 

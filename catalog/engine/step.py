@@ -54,7 +54,6 @@ class Runner:
     project: Project
     place: tuple[str, Mapping[str, str]]
     jobs: SparkJobs
-    build: str
     progress: Progress = field(default_factory=Silent)
     reached: Callable[[StepPoint], None] = pass_on
 
@@ -63,7 +62,7 @@ class Runner:
         plan = describe(module, self.journal.state, self.journal.version)
         self.reached(StepPoint.BEFORE_BEGIN)
         self.progress.began(plan)
-        number = events.begin(self.journal, plan, self.build)
+        number = events.begin(self.journal, plan, str(self.project.build))
         self.reached(StepPoint.AFTER_BEGIN)
         try:
             made = self._committed(module, plan, number)

@@ -81,6 +81,25 @@ def local_session(
         return SparkSession.builder.getOrCreate()
 
 
+def find_session(spark: SparkSession | str | None) -> SparkSession:
+    """A session that was given, one at an address (`spark://…`, `local[2]`, `sc://…`), or that of this machine."""
+    if spark is None:
+        return _at_address(remote) if (remote := os.environ.get("SPARK_REMOTE")) else local_session()
+    return _at_address(spark) if isinstance(spark, str) else spark
+
+
+def _at_address(address: str) -> SparkSession:
+    if not address.startswith("sc://"):
+        return local_session(settings={"spark.master": address})
+    from pyspark.errors import PySparkException  # noqa: PLC0415
+    from pyspark.sql import SparkSession  # noqa: PLC0415
+
+    try:
+        return SparkSession.builder.remote(address).getOrCreate()
+    except (PySparkException, ImportError) as error:
+        raise SparkStartError(str(error), address) from error
+
+
 def _java_options(*, short_jobs: bool) -> list[str]:
     return [*_JAVA, *(_JAVA_SHORT_JOBS if short_jobs else []), f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"']
 

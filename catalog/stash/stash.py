@@ -136,6 +136,12 @@ class Stash:
             self.head.fence = self.head.state.fence
             return self.head.fence
 
+    def resume(self, fence: Fence) -> None:
+        """Go on under a fence that this process has taken before it changed the types."""
+        with self._lock:
+            self.head.fence = fence
+            self.head.catch_up()
+
     def _require_fence(self) -> Fence:
         held, current = self.head.fence, self.head.state.fence
         if held is None or held != current:

@@ -10,10 +10,10 @@ from pathlib import Path
 import pytest
 
 from catalog import open_catalog
+from catalog.handle import Catalog
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Operation
 from catalog.objects import DatabaseKey, RoleId, RoleKey, RoleValue, SettingKey, SettingValue
-from catalog.open import Catalog
 from tests.races.processes import Pool, Process
 
 MEMBERS = 4

@@ -9,8 +9,8 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import open_catalog
+from catalog.handle import Catalog
 from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, RoleValue
-from catalog.open import Catalog
 from catalog.spark.session import local_session
 from tests.contract.conftest import object_store
 

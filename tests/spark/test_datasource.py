@@ -20,11 +20,11 @@ from catalog.datasource.request import Request
 from catalog.datasource.scan import Scan, find
 from catalog.errors import NoSuchVersionError, NotAStoreError, ReadOptionError, RetiredError, UnknownCollectionError
 from catalog.generated import objects_pb2
+from catalog.handle import Catalog
 from catalog.log.delta import DeltaLog
 from catalog.log.maintenance import Policy, clean
 from catalog.log.protocol import ROWS, Change, FileKind, Operation
 from catalog.objects import ItemKey, SettingKey, SettingValue
-from catalog.open import Catalog
 from catalog.stash.collections import Registry, encode
 from catalog.stash.stash import Stash
 from catalog.upgrade import PROJECT

@@ -10,7 +10,7 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.errors import SparkStartError
-from catalog.open import Catalog
+from catalog.handle import Catalog
 from catalog.spark.session import local_session
 
 pytestmark = pytest.mark.spark

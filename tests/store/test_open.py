@@ -21,10 +21,11 @@ from catalog.errors import (
     StoreTooNewError,
     UpgradeNeededError,
 )
+from catalog.handle import Catalog, Mode
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Mark, Operation
 from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, SettingKey, SettingValue
-from catalog.open import Catalog, Mode, Patience, open_store
+from catalog.open import Patience, open_store
 from catalog.stash.fsck import fsck
 from catalog.upgrade import PROJECT
 
@@ -181,16 +182,20 @@ def test_a_store_that_was_never_initialised_waits_for_a_leader(store: Path, tmp_
 
 
 @pytest.mark.parametrize(
-    ("version", "error"), [(STASH_VERSION + 1, StoreTooNewError), (STASH_VERSION - 1, UpgradeNeededError)]
+    ("version", "error", "modes"),
+    [
+        (STASH_VERSION + 1, StoreTooNewError, ("leader", "member", "read-only", "savepoint", "debug")),
+        (STASH_VERSION - 1, UpgradeNeededError, ("member",)),
+    ],
 )
 def test_a_store_of_another_version_is_refused_before_anyone_is_fenced(
-    store: Path, version: int, error: type[Exception]
+    store: Path, version: int, error: type[Exception], modes: tuple[str, ...]
 ) -> None:
     """The refusal writes nothing."""
     log = DeltaLog(f"{store}/stash", {})
     state = log.state(log.verify())
     log.compare_and_append(state, Change(Operation.TRANSACTION, "x", marks={Mark.STASH_VERSION: version}))
-    for mode in ("leader", "member", "read-only", "savepoint"):
+    for mode in modes:
         with pytest.raises(error):
             open_catalog(store, mode)
     assert log.verify() == state.version + 1
