@@ -8,10 +8,9 @@ from catalog.errors.root import CatalogError
 class StepRefusedError(CatalogError):
     def __init__(self, step: str, rule: str, found: str, count: int, version: int) -> None:
         self.step, self.rule, self.found, self.count, self.version = step, rule, found, count, version
-        more = f" (and {count - 1} more)" if count > 1 else ""
         super().__init__(
-            f"{step} was not applied: {found}{more}",
-            f"a rule of every step is broken: {rule}",
+            f"{step} was not applied: {found}",
+            f"a rule of every step is broken, {count} times: {rule}",
             f"mend the migration or the rows; the store is unchanged, at version {version}",
             step,
             rule,
