@@ -40,12 +40,11 @@ def initialize(tx: Transaction) -> None:
     tx.insert(RoleKey(id=PUBLIC), RoleValue(name="public"))
     tx.insert(RoleKey(id=SYSTEM), RoleValue(name="catalog_system", permissions=_CREATE_ANYTHING))
     owned = [AclItem(grantee=SYSTEM, grantor=SYSTEM, acl_mode=_USAGE | _CREATE)]
-    usable = [AclItem(grantee=PUBLIC, grantor=SYSTEM, acl_mode=_USAGE), *owned]
-    tx.insert(DatabaseKey(id=1), DatabaseValue(name="default", owner_id=SYSTEM, privileges=usable))
+    tx.insert(DatabaseKey(id=1), DatabaseValue(name="default", owner_id=SYSTEM, privileges=owned))
     for number, (name, database) in enumerate(
         (("catalog", None), ("information_schema", None), ("public", 1)), start=1
     ):
-        schema = SchemaValue(name=name, owner_id=SYSTEM, privileges=usable)
+        schema = SchemaValue(name=name, owner_id=SYSTEM, privileges=owned)
         if database is not None:
             schema.database_id = database
         tx.insert(SchemaKey(id=number), schema)
