@@ -9,14 +9,10 @@ map one to one. A role that may create nothing has the set 0. The public role (i
 to 999) are treated like all others.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.actions import Action, columnar
-
-if TYPE_CHECKING:
-    import pyarrow as pa
 
 
 def upgrade() -> list[Action]:
@@ -28,4 +24,22 @@ def upgrade() -> list[Action]:
 
 def gather_permissions(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Replace the three booleans by permissions = create_db * 1 + create_role * 2 + create_cluster * 4."""
-    raise NotImplementedError
+    value = _members(batch["value"])
+    databases, roles, clusters = (value.pop(name) for name in ("create_db", "create_role", "create_cluster"))
+    value["permissions"] = pc.bit_wise_or(
+        pc.bit_wise_or(_bit(databases, 1), _bit(roles, 2)),
+        _bit(clusters, 4),
+    )
+    return pa.RecordBatch.from_arrays([batch["key"], _struct(value)], names=["key", "value"])
+
+
+def _bit(flags: pa.BooleanArray, bit: int) -> pa.UInt64Array:
+    return pc.multiply(flags.cast(pa.uint64()), pa.scalar(bit, pa.uint64()))
+
+
+def _members(messages: pa.StructArray) -> dict[str, pa.Array]:
+    return dict(zip((field.name for field in messages.type), messages.flatten(), strict=True))
+
+
+def _struct(members: dict[str, pa.Array]) -> pa.StructArray:
+    return pa.StructArray.from_arrays(list(members.values()), names=list(members))

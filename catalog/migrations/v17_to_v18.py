@@ -19,14 +19,21 @@ treated like any other, and so would be public. An item whose kind is unspecifie
 an empty list, for nothing says what its owner may do with it.
 """
 
-from __future__ import annotations
-
-from typing import TYPE_CHECKING
+import pyarrow as pa
+import pyarrow.compute as pc
 
 from catalog.actions import Action, columnar
+from catalog.generated import objects_v17_pb2 as v17
 
-if TYPE_CHECKING:
-    import pyarrow as pa
+_USAGE_AND_CREATE = pa.scalar(48, pa.uint64())
+_MODE_OF_KIND = {
+    v17.ITEM_KIND_TABLE: 15,
+    v17.ITEM_KIND_VIEW: 1,
+    v17.ITEM_KIND_MATERIALIZED_VIEW: 1,
+    v17.ITEM_KIND_SOURCE: 1,
+    v17.ITEM_KIND_FUNCTION: 16,
+}
+_KINDS, _MODES = pa.array(_MODE_OF_KIND.keys(), pa.int32()), pa.array(_MODE_OF_KIND.values(), pa.uint64())
 
 
 def upgrade() -> list[Action]:
@@ -40,14 +47,30 @@ def upgrade() -> list[Action]:
 
 def grant_database_to_owner(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Add value.privileges with one entry: from the owner, to the owner, with acl_mode 48."""
-    raise NotImplementedError
+    return _granted(batch, _USAGE_AND_CREATE)
 
 
 def grant_schema_to_owner(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Add value.privileges with one entry: from the owner, to the owner, with acl_mode 48."""
-    raise NotImplementedError
+    return _granted(batch, _USAGE_AND_CREATE)
 
 
 def grant_item_to_owner(batch: pa.RecordBatch) -> pa.RecordBatch:
     """Add value.privileges with one entry, from and to the owner, with the acl_mode of the kind; or none."""
-    raise NotImplementedError
+    kinds = batch["value"].field("kind")
+    return _granted(batch, pc.take(_MODES, pc.index_in(kinds, _KINDS)))
+
+
+def _granted(batch: pa.RecordBatch, mode: pa.Scalar | pa.Array) -> pa.RecordBatch:
+    """Add privileges from and to the owner: one mode for all rows, or one for each, null where there are none."""
+    members = dict(zip((field.name for field in batch["value"].type), batch["value"].flatten(), strict=True))
+    owners = members["owner_id"]
+    modes = mode if isinstance(mode, pa.Array) else pa.repeat(mode, len(batch))
+    counts = modes.is_valid().cast(pa.int32())
+    if modes.null_count:
+        owners, modes = owners.filter(modes.is_valid()), modes.drop_null()
+    entries = pa.StructArray.from_arrays([owners, owners, modes], names=["grantee", "grantor", "acl_mode"])
+    offsets = pa.concat_arrays([pa.array([0], pa.int32()), pc.cumulative_sum(counts)])
+    members["privileges"] = pa.ListArray.from_arrays(offsets, entries)
+    value = pa.StructArray.from_arrays(list(members.values()), names=list(members))
+    return pa.RecordBatch.from_arrays([batch["key"], value], names=["key", "value"])

@@ -35,4 +35,15 @@ def move_comments(
     key: v18.ItemKey, value: v18.ItemValue
 ) -> Iterator[tuple[v19.ItemKey, v19.ItemValue] | tuple[v19.CommentKey, v19.CommentValue]]:
     """Yield the item without comments, then its own comment if there is one, then each column comment."""
-    raise NotImplementedError
+    item = v19.ItemValue.FromString(value.SerializeToString())
+    item.DiscardUnknownFields()  # the comments; nothing else has a number that v19 does not know
+    yield v19.ItemKey(id=key.id), item
+    if value.HasField("comment"):
+        yield v19.CommentKey(item_id=key.id), v19.CommentValue(comment=value.comment)
+    seen: set[int] = set()
+    for column in value.column_comments:
+        if column.position in seen:
+            message = f"item {key.id}: two comments on column {column.position}"
+            raise ValueError(message)
+        seen.add(column.position)
+        yield v19.CommentKey(item_id=key.id, column=column.position), v19.CommentValue(comment=column.comment)

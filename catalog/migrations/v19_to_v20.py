@@ -9,7 +9,8 @@ owner of the cluster. A cluster without replicas makes none. A replica whose siz
 afterwards.
 
 Ids come from the allocator "cluster_replica", dense, in the order of the clusters' keys and then of the
-list, so that every run of the step gives the same ones. Up to version 19 there need not be an allocator of
+list, so that every run of the step gives the same ones. Keys are in the order of their stored bytes, which
+is not that of the numbers: as bytes, 256 comes before 129. Up to version 19 there need not be an allocator of
 that name: without its row in `id_alloc` ids start at 1. The step leaves the row with the next free id.
 """
 
@@ -32,4 +33,13 @@ def move_replicas(
     key: v19.ClusterKey, value: v19.ClusterValue, ids: Iterator[int]
 ) -> Iterator[tuple[v20.ClusterKey, v20.ClusterValue] | tuple[v20.ClusterReplicaKey, v20.ClusterReplicaValue]]:
     """Yield the cluster without its replicas, then each replica in order, with the next id and the owner."""
-    raise NotImplementedError
+    cluster = v20.ClusterValue.FromString(value.SerializeToString())
+    cluster.DiscardUnknownFields()  # the replicas; nothing else has a number that v20 does not know
+    yield v20.ClusterKey(id=key.id), cluster
+    for replica in value.replicas:
+        moved = v20.ClusterReplicaValue(cluster_id=key.id, name=replica.name)
+        if cluster.HasField("owner_id"):
+            moved.owner_id.CopyFrom(cluster.owner_id)
+        if replica.HasField("size"):
+            moved.size.CopyFrom(v20.ReplicaSize.FromString(replica.size.SerializeToString()))
+        yield v20.ClusterReplicaKey(id=next(ids)), moved

@@ -13,7 +13,7 @@ dropped. From version 21 on every item's schema exists.
 - `audit_log`: each deleted item adds one row: event type drop; object type by the item's kind (the numbers
   are the same); the item's id in decimal; its name; actor "v20_to_v21"; no time, because migrations have no
   clock; reason "schema N does not exist", N being the `schema_id`. Ids come from the allocator "audit_log",
-  dense, in the order of the items' keys. Deleted comments are not audited apart. Existing rows stay as they
+  dense, in the order of the items' ids as numbers. Deleted comments are not audited apart. Existing rows stay as they
   are.
 - `storage_metadata` stays, that of deleted items too: giving up a shard destroys data, which undoing the
   step could not bring back. Its rows may outlive their items.
@@ -50,4 +50,27 @@ def upgrade() -> list[Action]:
 
 def delete_orphaned_items(frames: Mapping[str, DataFrame], next_id: int) -> Mapping[str, DataFrame]:
     """Drop items whose schema is not there and the comments on them; add an audit row for each item."""
-    raise NotImplementedError
+    from pyspark.sql import functions as sf  # noqa: PLC0415 - loaded when the step runs
+
+    items, comments = frames["item"], frames["comment"]
+    schemas = frames["schema"].select(sf.col("key.id").alias("schema"))
+    in_schema = sf.col("value.schema_id") == sf.col("schema")
+    orphans = items.join(schemas, in_schema, "left_anti")
+    gone = orphans.select(sf.col("key.id").alias("gone"))
+    # As a text, because not every number of 64 bits is a literal everywhere.
+    last_id = sf.lit(str(next_id - 1)).cast("decimal(20,0)")
+    key = (last_id + sf.expr("row_number() over (order by key.id)")).cast("decimal(20,0)").alias("id")
+    value = (
+        sf.lit(3).alias("event_type"),
+        sf.col("value.kind").alias("object_type"),
+        sf.col("key.id").cast("string").alias("object_id"),
+        sf.col("value.name").alias("object_name"),
+        sf.lit("v20_to_v21").alias("actor"),
+        sf.lit(None).cast("decimal(20,0)").alias("occurred_at_ms"),
+        sf.format_string("schema %s does not exist", sf.col("value.schema_id").cast("string")).alias("reason"),
+    )
+    return {
+        "item": items.join(schemas, in_schema, "left_semi"),
+        "comment": comments.join(gone, sf.col("key.item_id") == sf.col("gone"), "left_anti"),
+        "audit_log": orphans.select(sf.struct(key).alias("key"), sf.struct(*value).alias("value")),
+    }
