@@ -27,7 +27,7 @@ LIFE_S = 0.6
 @pytest.mark.parametrize("store", range(STORES))
 def test_a_store_survives_one_kill_after_another(victims: Pool, tmp_path: Path, store: int) -> None:
     """After each it holds what was acknowledged and at most the one in doubt, and only orphans that can be swept."""
-    print(f"soak: SEED={SEED}")  # noqa: T201 - shown if this fails
+    print(f"soak: store {store}, SEED={SEED}")  # noqa: T201 - shown if this fails
     dice = random.Random(SEED + store)  # noqa: S311 - to be repeated
     log = DeltaLog(str(tmp_path / "store" / "stash"))
     log.create("made")
