@@ -7,7 +7,9 @@ from collections.abc import Callable, Iterator
 import pytest
 from google.protobuf.message import Message
 
+from catalog.constraints import CONSTRAINTS
 from catalog.errors import (
+    FencedError,
     MissingFileError,
     NoSuchVersionError,
     RetiredError,
@@ -15,8 +17,8 @@ from catalog.errors import (
     VersionChangedError,
 )
 from catalog.generated import objects_pb2 as types
-from catalog.log.maintenance import Policy, clean
-from catalog.log.protocol import Change, FileKind, Mark, Operation
+from catalog.log.maintenance import Policy, clean, vacuum
+from catalog.log.protocol import Change, FileKind, Mark, Operation, Point
 from catalog.stash.collections import encode
 from catalog.stash.consolidation import Shape
 from catalog.stash.stash import Stash
@@ -256,3 +258,22 @@ def test_damage_that_maintenance_finds_fails_the_next_transaction(stash: Stash) 
         with pytest.raises(MissingFileError):
             put(stash, "never", "1")
         assert stash.refresh() == before
+
+
+@pytest.mark.usefixtures("stash")
+def test_a_writer_whose_file_was_swept_is_told_of_the_fence(place: Place) -> None:
+    """A new leader sweeps what those before it had not committed: to them that is no damage."""
+    swept: list[str] = []
+
+    def take_over(point: Point) -> None:
+        if point is Point.WRITE_AFTER_FILE and not swept:
+            swept.append("soon")
+            newer = open_stash(place)
+            newer.take_over(2, "newer")
+            swept.extend(vacuum(newer.head.log, newer.head.state, POLICY))
+
+    slow = Stash.open(place.open(take_over), REGISTRY, CONSTRAINTS)
+    slow.join()
+    with pytest.raises(FencedError):
+        put(slow, "s1", "never")
+    assert len(swept) == 2
