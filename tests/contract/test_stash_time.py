@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable, Iterator
 
 import pytest
@@ -24,7 +25,7 @@ from catalog.stash.consolidation import Shape
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
 from catalog.stash.view import View
-from tests.contract.places import Place
+from tests.contract.places import MemoryPlace, Place
 from tests.contract.test_stash import REGISTRY, begin, open_stash, setting
 
 POLICY = Policy(retention_ms=1000)
@@ -244,6 +245,32 @@ def test_a_tail_that_reaches_everything_becomes_one_base(stash: Stash, place: Pl
         tx.update(*setting("u0", "." * 3000))
     assert settings_files(stash) == [(FileKind.BASE, 1)]
     assert [len(value) for value in values(open_stash(place).view())] == [3000]
+
+
+@pytest.mark.parametrize("seed", range(5))
+def test_bases_that_are_merged_in_part_never_overlap(seed: int) -> None:
+    """Whatever a tail reaches, the rows are those that were written, and base files follow each other."""
+    chance = random.Random(seed)  # noqa: S311 - nothing secret
+    place, rows, most = MemoryPlace(), dict[str, str](), 0
+    stash = open_stash(place)
+    stash.take_over(1, "test")
+    stash.shape = Shape(tail_files_max=1000, tail_bytes_max=300)
+    for step in range(40):
+        with stash.transaction() as tx:
+            start = chance.choice([10 * step, 10 * step, chance.randrange(10 * step + 1)])
+            for name in (f"{number:03d}" for number in range(start, start + chance.choice([1, 4, 12]))):
+                if name in rows and chance.random() < 0.5:
+                    tx.delete(types.SettingKey(name=name))
+                    del rows[name]
+                else:
+                    rows[name] = "." * chance.randrange(60)
+                    tx.upsert(*setting(name, rows[name]))
+        bases = sum(kind is FileKind.BASE for kind, _ in settings_files(stash))
+        assert len(stash.view().runs("setting")) == bases
+        most = max(most, bases)
+    assert stash.postponed is None
+    assert most > 1, "there was never a part to leave alone"
+    assert values(open_stash(place).view()) == [rows[name] for name in sorted(rows)]
 
 
 def test_damage_that_maintenance_finds_fails_the_next_transaction(stash: Stash) -> None:

@@ -20,7 +20,7 @@ REGISTRY = Registry.of(types)
 POLICY = Policy(checkpoint_every=3, clean_every=8, retention_ms=60_000, orphan_ms=30_000)
 FOLDER_POLICY = replace(POLICY, orphan_ms=10**9)
 """Files are dated by the machine's own clock, and `wait` would make those of a running transaction old."""
-SHAPE = Shape(tail_files_max=3, tail_share_max=1.5, tail_bytes_max=120)
+SHAPE = Shape(tail_files_max=3, tail_share_max=1.5, tail_bytes_max=20)
 
 
 class Faults:
