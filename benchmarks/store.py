@@ -76,7 +76,9 @@ def history(folder: Path) -> None:
 
 
 def reading(folder: Path) -> None:
-    """Every item as typed columns, against pyarrow and ptars on the same files."""
+    """Every item as typed columns, opening included, against pyarrow and ptars on the same files."""
+    with open_catalog(folder / "large") as catalog:
+        catalog._stash.consolidate("item")  # noqa: SLF001
     items = [
         file for file in newest_state(folder).files.values() if file.collection == "item" and file.kind is FileKind.BASE
     ]

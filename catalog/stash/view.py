@@ -32,6 +32,8 @@ Happened = tuple[bytes, bytes, int, int]
 _PAIRS = pa.schema([ROWS.field("key"), ROWS.field("value")])
 _PAIRS_EMPTY = pa.Table.from_batches([], _PAIRS)
 _PART_BYTES_MAX = 64 * 1024 * 1024
+_SPLICED_SHARE = 64
+"""A tail that touches less than one in so many rows is put between those of the base; any other is sorted in."""
 _CACHE_BYTES_MAX = 256 * 1024 * 1024
 
 
@@ -183,17 +185,41 @@ def overlaid(overlay: Overlay, happened: Iterable[Happened]) -> Overlay:
 
 def merged(base: pa.Table, touched: list[bytes], overlay: Overlay) -> Iterator[pa.Table]:
     """Rows of the base and what the tail says of some keys, in parts that no 32-bit offset limits."""
+    if touched and len(touched) * _SPLICED_SHARE < base.num_rows:
+        yield pa.concat_tables(_spliced(base, touched, overlay))
+        return
     if touched:
         base = base.filter(pc.invert(pc.is_in(base["key"], value_set=binary_column(touched))))
     start = 0
     for live in _parts([(key, value) for key in touched if (value := overlay[key]) is not None]):
         stop = start + _search(base["key"].slice(start), live[-1][0])
-        columns = [binary_column([key for key, _ in live]), binary_column([value for _, value in live])]
-        tail = pa.Table.from_arrays(columns, schema=_PAIRS)
+        tail = _pairs(live)
         yield _sorted(pa.concat_tables([base.slice(start, stop - start), tail])) if stop > start else tail
         start = stop
     if start < base.num_rows:
         yield base.slice(start)
+
+
+def _spliced(base: pa.Table, touched: list[bytes], overlay: Overlay) -> Iterator[pa.Table]:
+    """The base in slices, and between them what the tail puts there: nothing is sorted or copied."""
+    keys, start = base["key"], 0
+    waiting: list[tuple[bytes, bytes]] = []
+    for key in touched:
+        place = start + _search(keys.slice(start), key)
+        if place > start:
+            yield _pairs(waiting)
+            yield base.slice(start, place - start)
+            waiting = []
+        start = place + int(place < len(keys) and keys[place].as_py() == key)
+        if (value := overlay[key]) is not None:
+            waiting.append((key, value))
+    yield _pairs(waiting)
+    yield base.slice(start)
+
+
+def _pairs(rows: list[tuple[bytes, bytes]]) -> pa.Table:
+    columns = [binary_column([key for key, _ in rows]), binary_column([value for _, value in rows])]
+    return pa.Table.from_arrays(columns, schema=_PAIRS)
 
 
 def _parts(rows: list[tuple[bytes, bytes]]) -> Iterator[list[tuple[bytes, bytes]]]:
