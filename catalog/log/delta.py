@@ -50,6 +50,7 @@ from catalog.log.files import (
     name_file,
     whole_group,
 )
+from catalog.log.object_storage import delta_options
 from catalog.log.protocol import (
     ROWS,
     Change,
@@ -66,7 +67,7 @@ from catalog.log.protocol import (
     pass_on,
 )
 from catalog.log.snapshots import HINT, Snapshots
-from catalog.log.storage import Storage, delta_options, each, is_panic, open_storage
+from catalog.log.storage import Storage, each, is_panic, open_storage
 
 _SCHEMA = ROWS.insert(0, pa.field("collection", pa.string(), nullable=False))
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)

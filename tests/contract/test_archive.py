@@ -11,8 +11,9 @@ import pytest
 
 from catalog.errors import ConflictError, CorruptCheckpointError, IndeterminateError, TornLogError
 from catalog.log.delta import DeltaLog
+from catalog.log.local_storage import LocalStorage
 from catalog.log.protocol import Log, Mark, Point, Reached, State, pass_on
-from catalog.log.storage import LocalStorage, open_storage
+from catalog.log.storage import open_storage
 from tests.contract.places import Crash, CrashAt, DeltaPlace, append, change, created, grown
 
 EVERY = 5

@@ -16,9 +16,9 @@ from deltalake import DeltaTable
 
 from catalog.errors import CommitFailedError
 from catalog.log.entries import sealing_entry
+from catalog.log.local_storage import LocalStorage
 from catalog.log.maintenance import Policy, maintain
 from catalog.log.protocol import Change, Mark, Operation
-from catalog.log.storage import LocalStorage
 from tests.contract.places import DeltaPlace, append, change, created, grown, tail
 
 

@@ -1,0 +1,162 @@
+"""A prefix of an object store, and the storage options that lead to it."""
+
+from __future__ import annotations
+
+import os
+import re
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from datetime import timedelta
+from pathlib import Path
+from typing import Any
+
+from catalog.errors import StoreUnreachableError
+from catalog.log.protocol import StoredFile
+from catalog.log.storage import is_panic
+
+
+class ObjectStorage:
+    """Any object store that obstore knows; options have the names that delta-rs gives them."""
+
+    remote = True
+
+    def __init__(self, uri: str, options: Mapping[str, str]) -> None:
+        import obstore  # noqa: PLC0415 - only object stores need it
+        from obstore import exceptions, store  # noqa: PLC0415
+
+        self.uri = uri.rstrip("/")
+        self._obstore: Any = obstore
+        open_store: Any = store.from_url
+        self._errors = (OSError, ValueError, exceptions.BaseError)
+        self._missing = (FileNotFoundError, exceptions.NotFoundError)
+        self._taken = (FileExistsError, exceptions.AlreadyExistsError)
+        with self._translated("open", ""):
+            config, client, retry = _split_options(options)
+            self._store: Any = open_store(self.uri, config=config, client_options=client, retry_config=retry)
+
+    def found(self) -> str | None:
+        with self._translated("list", ""):
+            return None if any(self._obstore.list(self._store, chunk_size=1)) else "nothing is there"
+
+    def prepare(self, folder: str) -> None:
+        """An object store has no folders."""
+
+    def read(self, path: str) -> bytes | None:
+        with self._translated("read", path):
+            try:
+                return bytes(self._obstore.get(self._store, path).bytes())
+            except self._missing:
+                return None
+
+    def read_range(self, path: str, start: int, end: int) -> bytes | None:
+        with self._translated("read", path):
+            try:
+                return bytes(self._obstore.get_range(self._store, path, start=start, end=end))
+            except self._missing:
+                return None
+
+    def size(self, path: str) -> int | None:
+        with self._translated("look at", path):
+            try:
+                return int(self._obstore.head(self._store, path)["size"])
+            except self._missing:
+                return None
+
+    def write(self, path: str, content: bytes | memoryview) -> None:
+        with self._translated("write", path):
+            self._obstore.put(self._store, path, bytes(content))
+
+    def create(self, path: str, content: bytes) -> bool:
+        with self._translated("write", path):
+            try:
+                self._obstore.put(self._store, path, content, mode="create")
+            except self._taken:
+                return False
+            return True
+
+    def replace(self, path: str, content: bytes) -> None:
+        self.write(path, content)
+
+    def settle(self, path: str) -> None:
+        """An object store answers only when the object is durable."""
+
+    def share(self, names: Mapping[str, str]) -> None:
+        for path, other in names.items():
+            content = self.read(path)
+            if content is not None:
+                self.create(other, content)
+
+    def paths(self, folder: str, after: str = "") -> Iterator[str]:
+        return (entry.path for entry in self._list(folder, after))
+
+    def entries(self, *besides: str) -> Iterator[StoredFile]:
+        folders = tuple(f"{folder}/" for folder in besides)
+        return (entry for entry in self._list("", "") if not entry.path.startswith(folders))
+
+    def _list(self, folder: str, after: str) -> Iterator[StoredFile]:
+        with self._translated("list", folder):
+            for chunk in self._obstore.list(self._store, folder or None, offset=after or None, chunk_size=1000):
+                for found in chunk:
+                    yield StoredFile(found["path"], found["size"], int(found["last_modified"].timestamp() * 1000))
+
+    def delete(self, path: str) -> None:
+        with self._translated("remove", path):
+            try:
+                self._obstore.delete(self._store, path)
+            except self._missing:
+                return
+
+    @contextmanager
+    def _translated(self, verb: str, path: str) -> Iterator[None]:
+        try:
+            yield
+        except self._errors as error:
+            raise StoreUnreachableError(f"{self.uri}/{path}".rstrip("/"), verb, str(error)) from error
+        except BaseException as error:
+            if not is_panic(error):
+                raise
+            raise StoreUnreachableError(f"{self.uri}/{path}".rstrip("/"), verb, str(error)) from error
+
+
+CA_FILE = "aws_ca_bundle"
+_CLIENT_OPTIONS = {"allow_http", "allow_invalid_certificates", "connect_timeout", "proxy_url", "timeout", "user_agent"}
+_RETRY_OPTIONS = {"max_retries", "retry_timeout"}
+
+
+def _split_options(options: Mapping[str, str]) -> tuple[dict[str, Any], dict[str, Any], dict[str, Any]]:
+    """Storage options as the store's own, as those of its client, and as those of its retries."""
+    named = {name.lower(): value for name, value in options.items()}
+    client: dict[str, Any] = {name: named.pop(name) for name in _CLIENT_OPTIONS & named.keys()}
+    allow_http = named.pop("aws_allow_http", os.environ.get("AWS_ALLOW_HTTP", "false"))
+    client.setdefault("allow_http", allow_http.lower() in {"true", "1"})
+    ca_file = named.pop(CA_FILE, os.environ.get("AWS_CA_BUNDLE") or os.environ.get("SSL_CERT_FILE"))
+    if ca_file:
+        client["root_certificate"] = Path(ca_file).read_bytes()
+    retry: dict[str, Any] = {}
+    if "max_retries" in named:
+        retry["max_retries"] = int(named["max_retries"])
+    if "retry_timeout" in named:
+        retry["retry_timeout"] = _duration(named["retry_timeout"])
+    return {name: value for name, value in named.items() if name not in _RETRY_OPTIONS}, client, retry
+
+
+def _duration(text: str) -> timedelta:
+    found = re.fullmatch(r"(\d+)\s*(ms|s|m)", text.strip())
+    if found is None:
+        raise ValueError(f"{text!r} is no duration such as 500ms, 30s or 2m")
+    unit = {"ms": "milliseconds", "s": "seconds", "m": "minutes"}[found[2]]
+    return timedelta(**{unit: int(found[1])})
+
+
+def delta_options(options: Mapping[str, str]) -> dict[str, str]:
+    """Storage options as delta-rs takes them.
+
+    It knows no option for a certificate authority and reads `SSL_CERT_FILE` whenever it connects; so a store that names
+    one sets that variable, for the whole process.
+    """
+    ca_file = next(
+        (value for name, value in options.items() if name.lower() == CA_FILE), os.environ.get("AWS_CA_BUNDLE")
+    )
+    if ca_file:
+        os.environ["SSL_CERT_FILE"] = ca_file
+    return {name: value for name, value in options.items() if name.lower() != CA_FILE}
