@@ -41,7 +41,7 @@ def test_a_missing_migration_is_refused(tree: Copy) -> None:
 def test_a_misnamed_migration_is_missing_and_does_not_belong(tree: Copy, name: str) -> None:
     """One module per step, found by its name; anything else lives elsewhere."""
     tree.move(step(17), f"catalog/migrations/{name}")
-    *_, missing, misplaced = tree.check().findings
+    missing, misplaced = (found for found in tree.check().findings if found.code in {"M601", "M602"})
     assert (missing.code, missing.path) == ("M601", step(17))
     assert (misplaced.code, misplaced.path) == ("M602", f"catalog/migrations/{name}")
     assert misplaced.what == f"{name} is not named vN_to_vM.py"
