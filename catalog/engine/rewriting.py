@@ -86,6 +86,9 @@ def verified(columns: Columns, rows: Rows, *, sample: int, rule: Rule) -> tuple[
         decoded = columns.decode(rows.keys, rows.values)
     except UndecodableRowError as error:
         raise Fault(Rule.DECODE, error.row, error.what) from error
+    if decoded == rows.decoded:  # what was encoded to these bytes, which therefore are written again the same
+        _sampled(columns.collection, rows, sample, rule)
+        return decoded
     again = columns.encode(*decoded)
     for stored, written in zip(rows[:2], again, strict=True):
         if (row := first_difference(stored, written)) is not None:
@@ -159,19 +162,18 @@ class RewriteColumns(Rewrite):
     def batch(self, rows: Rows) -> dict[str, Rows]:
         collection = self.action.collection
         rows, decoded = self.read(rows)
-        columns = Columns(self.new.named(collection))
 
-        def attempt(rest: Rows) -> tuple[Rows, tuple[pa.BinaryArray, pa.BinaryArray]]:
+        def attempt(rest: Rows) -> tuple[Rows, Rows]:
             given = decoded if rest is rows else Columns(self._protobuf).decode(*rest[:2])
-            return rest, columns.encode(*self._change(given))
+            return rest, self._change(given)
 
-        before, (keys, values) = self.judge.settle(rows, collection, self.show, attempt)
-        self.keys_changed |= not keys.equals(before.keys)
-        self.changed += len(keys)
-        return {collection: self.written(collection, Rows(keys, values))}
+        before, after = self.judge.settle(rows, collection, self.show, attempt)
+        self.keys_changed |= not after.keys.equals(before.keys)
+        self.changed += len(after.keys)
+        return {collection: self.written(collection, after)}
 
-    def _change(self, decoded: tuple[pa.StructArray, pa.StructArray]) -> tuple[pa.Array, pa.Array]:
-        """The changed columns; faults the first row that the migration cannot take."""
+    def _change(self, decoded: tuple[pa.StructArray, pa.StructArray]) -> Rows:
+        """The changed rows; faults the first that the migration cannot take."""
         batch = pa.record_batch(list(decoded), names=["key", "value"])
         try:
             return self._applied(batch)
@@ -192,13 +194,15 @@ class RewriteColumns(Rewrite):
             return True
         return False
 
-    def _applied(self, batch: pa.RecordBatch) -> tuple[pa.Array, pa.Array]:
+    def _applied(self, batch: pa.RecordBatch) -> Rows:
         changed = self.action.change(batch)
         if changed.num_rows != batch.num_rows:
             raise _RowsDifferError(f"{batch.num_rows} rows became {changed.num_rows}, and columnar keeps their number")
         if changed.schema.names != ["key", "value"]:
             raise UnfitColumnError(self.action.collection, f"the columns {changed.schema.names}", "key and value")
-        return changed["key"], changed["value"]
+        columns = Columns(self.new.named(self.action.collection))
+        fitted = columns.fitted(changed["key"], changed["value"])
+        return Rows(*columns.encode(*fitted), fitted)
 
 
 class RewriteRows(Rewrite):

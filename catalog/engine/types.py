@@ -10,7 +10,7 @@ from typing import Any, Protocol
 
 import pyarrow as pa
 
-from catalog.codec import codec_for
+from catalog.codec import codec_for, fit
 from catalog.project import Project
 from catalog.stash.collections import Collection, Registry
 
@@ -53,6 +53,11 @@ class Columns:
     def encode(self, keys: pa.Array, values: pa.Array) -> tuple[pa.BinaryArray, pa.BinaryArray]:
         key, value = self._codecs
         return key.encode(keys), value.encode(values)
+
+    def fitted(self, keys: pa.Array, values: pa.Array) -> tuple[pa.StructArray, pa.StructArray]:
+        """Columns of exactly the types of this collection, saying the same; refuses what does not fit."""
+        key, value = self._codecs
+        return fit(keys, key.type, "key"), fit(values, value.type, "value")
 
     @property
     def _codecs(self) -> tuple[Any, Any]:
