@@ -141,7 +141,7 @@ def demo(session: nox.Session) -> None:
 @nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; each prints ratios to a named limit or peer."""
-    session.install("-e", ".", *group("test"))
+    session.install("-e", ".", *group("bench"))
     for script in [Path("benchmarks", f"{name}.py") for name in session.posargs] or sorted(
         Path("benchmarks").glob("*.py")
     ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
@@ -30,6 +31,8 @@ from catalog.stash.collections import encode
 from catalog.stash.transaction import RowChange
 
 _ATTEMPTS = 3
+_POLL_S = 0.5
+"""How long another leader may go unnoticed by a running step."""
 
 
 class StepPoint(StrEnum):
@@ -148,9 +151,13 @@ class Runner:
 
     def _source(self, plan: StepPlan) -> Source:
         rows, size = sum(work.rows for work in plan.works), plan.bytes_to_rewrite
+        polled = time.monotonic()
 
         def watch(done: int, count: int) -> None:
-            self._poll()
+            nonlocal polled
+            if time.monotonic() - polled > _POLL_S:
+                self._poll()
+                polled = time.monotonic()
             if count:
                 self.progress.advanced(plan, rows * done // count, size * done // count)
 

@@ -124,8 +124,7 @@ class _Undone:
 
     def _files(self, state: LogState) -> list[DataFile]:
         """The files of the replaced collections, but for those that are in both states."""
-        other = journal_files = self.journal.state.files
-        other = self.before.files if state is not self.before else journal_files
+        other = (self.journal.state if state is self.before else self.before).files
         return [f for path, f in state.files.items() if f.collection in self.replaced and path not in other]
 
     def _added_rows(self, collection: str) -> Overlay:
