@@ -33,6 +33,7 @@ from catalog.engine.step import Runner
 from catalog.engine.tasks import Setting, Task, kinds_of, run_task
 from catalog.engine.types import Columns
 from catalog.engine.undo import undo
+from catalog.engine.violations import Rule
 from catalog.generator import CollectionStatistics, Statistics, generate
 from catalog.log.delta import DeltaLog
 from catalog.spark.jobs import SparkJobs
@@ -89,7 +90,7 @@ def against_pool(what: str, path: Path, version: int, rows: int, rounds: int) ->
         def pooled(setting: Setting, work: Callable[[Setting, Task], int]) -> None:
             list(pool.map(partial(work, setting), tasks))
 
-        peers = {
+        peers: dict[str, Callable[[], None]] = {
             "spark": on_spark,
             "pool": lambda: pooled(execution.setting, work),
             "unverified": lambda: pooled(bare, unverified_work),
@@ -120,7 +121,7 @@ def unverified_work(setting: Setting, task: Task) -> int:
 def decoded_only(columns: Columns, rows: rewriting.Rows, *, sample: int, rule: object) -> object:
     """In the place of verification: input is decoded, because the change needs it, and output is believed."""
     del sample
-    return None if rule is rewriting.Rule.ENCODE else columns.decode(rows.keys, rows.values)
+    return None if rule is Rule.ENCODE else columns.decode(rows.keys, rows.values)
 
 
 def untouched(folder: Path, rows: int, rounds: int) -> None:
