@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from itertools import accumulate
@@ -70,6 +70,8 @@ class Execution:
     def __init__(self, source: Source, plan: StepPlan, state: State) -> None:
         self.source, self.plan, self.state = source, plan, state
         self.made = Made()
+        self.lost: frozenset[str] = frozenset()
+        """Collections of which keys may be gone."""
         self.new = registry_of(source.project, plan.version)
         self.constraints = source.project.constraints.at(plan.version)
         self.actions = _rewriting(plan)
@@ -86,10 +88,21 @@ class Execution:
         self.made.removes = [file for file in self.state.files.values() if file.collection in self._replaced()]
         self._check_collections()
         self._count()
-        scanned = {reference.target for name in self.changed for reference in self.constraints.references_of(name)}
-        read = {name for action in self.framed for name in action.reads}
-        self.made.depends = frozenset({*touched(self.plan.actions), *scanned, *read} - ENGINE_COLLECTIONS)
+        self.made.depends = frozenset({*touched(self.plan.actions), *self._read()} - ENGINE_COLLECTIONS)
         return self.made
+
+    def _read(self) -> Iterator[str]:
+        """The collections that the step relied on and left as they are."""
+        for action in self.plan.actions:
+            if isinstance(action, PerRow | Frame) and action.ids:
+                yield ALLOCATORS
+            if isinstance(action, Frame):
+                yield from action.reads
+        for reference in self.constraints.references:
+            if reference.collection in self.changed:
+                yield reference.target
+            if reference.target in self.lost:
+                yield reference.collection
 
     def _setting(self) -> Setting:
         source, state = self.source, self.state
@@ -119,7 +132,7 @@ class Execution:
             name: (division, self._tasks(name, division, self._first_ids(name, division)))
             for name, division in divisions.items()
         }
-        for name in self.setting.wanted.keys() - self.changed:
+        for name in self.setting.wanted.keys() - self._replaced():
             division = divide(self.source.log, self.state, name)
             planned[name] = division, [Task(part) for part in division.parts]
         frames, count = self._frames(self.setting, planned)
@@ -131,7 +144,8 @@ class Execution:
             frames += frame_job(self.source.jobs, self.setting, action, self.state, self.source.place, next_id=next_id)
         reports, findings = self._collect(frames, self.setting, count)
         self._take(reports, divisions)
-        self._name([*findings, *self._scan_referring({r.collection for r in reports if r.keys_changed})])
+        self.lost = frozenset(report.collection for report in reports if report.keys_changed)
+        self._name([*findings, *self._scan_referring()])
 
     def _tasks(self, name: str, division: Division, first_ids: Sequence[int] = (), *, dry: bool = False) -> list[Task]:
         ids = first_ids or [0] * len(division.parts)
@@ -161,7 +175,7 @@ class Execution:
         if len(division.parts) < 2:  # noqa: PLR2004 - nothing to be divided
             return [start] * len(division.parts)
         frames, count = self._frames(self.setting, {name: (division, self._tasks(name, division, dry=True))})
-        reports, _ = self._collect(frames, None, count)
+        reports = self.source.jobs.collect(frames, self.source.watch, count=count).reports
         used = {report.number: report.ids for report in reports}
         return list(accumulate((used.get(part.number, 0) for part in division.parts[:-1]), initial=start))
 
@@ -174,14 +188,11 @@ class Execution:
                     tasks.append(InsertTask(action.collection, tuple(rows)))
         return tasks
 
-    def _collect(
-        self, frames: Sequence[DataFrame], setting: Setting | None, count: int
-    ) -> tuple[list[Report], list[Any]]:
-        gathering: Callable[[list[bytes]], Any] | None = None
-        if setting is not None and setting.wanted:
-            gathering = partial(gather, kinds_of(setting.wanted))
-        buckets = 1 if setting is None else setting.buckets
-        done = self.source.jobs.collect(frames, self.source.watch, gather=gathering, buckets=buckets, count=count)
+    def _collect(self, frames: Sequence[DataFrame], setting: Setting, count: int) -> tuple[list[Report], list[Any]]:
+        gathering = partial(gather, kinds_of(setting.wanted)) if setting.wanted else None
+        done = self.source.jobs.collect(
+            frames, self.source.watch, gather=gathering, buckets=setting.buckets, count=count
+        )
         for report in done.reports:
             self.made.violations.merge([report.violations])
         return done.reports, done.findings
@@ -232,12 +243,12 @@ class Execution:
                 self._violate(Rule.KEY, allocator, told)
         self._allocate(allocator, used)
 
-    def _scan_referring(self, lost: set[str]) -> list[Any]:
+    def _scan_referring(self) -> list[Any]:
         """References from collections that stay to rows that may be gone."""
         stored = {file.collection for file in self.state.files.values()}
         referring: dict[str, tuple[Reference, ...]] = {}
         for reference in self.constraints.references:
-            if reference.target in lost and reference.collection in stored - self.changed - self._replaced():
+            if reference.target in self.lost and reference.collection in stored - self.changed - self._replaced():
                 referring[reference.collection] = (*referring.get(reference.collection, ()), reference)
         if not referring or self.made.violations:
             return []

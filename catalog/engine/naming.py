@@ -12,7 +12,7 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.codec import bounded_batches
-from catalog.engine.prints import Kind, Prints, as_prints, fold, print_bytes, unique_bytes, unique_kind
+from catalog.engine.prints import Kind, Prints, as_prints, fold, print_bytes, referred_bytes, unique_bytes, unique_kind
 from catalog.engine.rewriting import shown
 from catalog.engine.tasks import Found
 from catalog.engine.types import Columns
@@ -81,6 +81,8 @@ class Naming:
         wanted = {bytes(row.tobytes()) for row in prints}
         there = {key for keys, _ in self._batches(reference.target) for key in _with_prints(keys, prints)}
         for keys, values in self._batches(reference.collection):
+            if not _with_prints(referred_bytes(reference, self.registry, *Columns(kind).decode(keys, values)), prints):
+                continue
             for key, value in zip(keys.to_pylist(), values.to_pylist(), strict=True):
                 for referred in referred_keys(reference, self.registry, *kind.decode(key, value)):
                     print_ = print_bytes(pa.array([referred], pa.binary())).tobytes()

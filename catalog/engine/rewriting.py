@@ -12,6 +12,7 @@ from typing import Any, NamedTuple
 
 import pyarrow as pa
 from google.protobuf.message import DecodeError, Message
+from google.protobuf.text_format import MessageToString
 
 from catalog.actions import Columnar, Delete, PerRow
 from catalog.codec import first_difference
@@ -74,8 +75,9 @@ class Judge:
 def shown(row_type: RowType, key: bytes) -> str:
     """A key as text, for people."""
     try:
-        decoded = row_type.decode(key, b"")[0] if isinstance(row_type, Collection) else key.decode()
-        return str(decoded).strip().replace("\n", " ") or "all fields empty"
+        if not isinstance(row_type, Collection):
+            return key.decode()
+        return MessageToString(row_type.decode(key, b"")[0], as_one_line=True) or "all fields empty"
     except (DecodeError, ValueError):
         return f"bytes {key.hex()}"
 
