@@ -34,6 +34,7 @@ from catalog.stash.view import View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
+    from catalog.engine.journal import Journal
     from catalog.engine.progress import Progress
 
 
@@ -124,6 +125,9 @@ class _Opening:
                 self._upgrade(log, fence, self.place)
                 stash = self._stash(log)
                 stash.resume(fence)
+            elif stash.head.state.marks.get(Mark.RUNNING_STEP, 0):
+                self._close_dead(log, fence)
+                stash.refresh()
         except BaseException:
             heartbeat.stop()
             raise
@@ -187,18 +191,27 @@ class _Opening:
         has_session = self.upgrading.spark is not None
         preflight(self.project, self.storage.uri, log.state(stash.ts), version, has_session=has_session)
 
-    def _upgrade(self, log: Log, fence: Fence, place: Place) -> None:
+    def _close_dead(self, log: Log, fence: Fence) -> None:
+        """A newer build ended in the middle of its upgrade: say so, or nothing would ever be vacuumed again."""
+        from catalog.engine.events import close_dead  # noqa: PLC0415 - seldom needed
+
+        close_dead(self._journal(log, fence))
+
+    def _journal(self, log: Log, fence: Fence) -> Journal:
         from catalog.engine.journal import Journal  # noqa: PLC0415 - a store that is up to date needs no engine
-        from catalog.engine.progress import Silent  # noqa: PLC0415
+
+        return Journal(log, Registry.of(self.project.current_types), fence, log.state(log.verify()))
+
+    def _upgrade(self, log: Log, fence: Fence, place: Place) -> None:
+        from catalog.engine.progress import Silent  # noqa: PLC0415 - as above
         from catalog.engine.run import upgrade  # noqa: PLC0415
         from catalog.engine.step import Runner  # noqa: PLC0415
         from catalog.spark.jobs import SparkJobs  # noqa: PLC0415
         from catalog.spark.session import find_session  # noqa: PLC0415
 
-        journal = Journal(log, Registry.of(self.project.current_types), fence, log.state(log.verify()))
         jobs = SparkJobs(lambda: find_session(self.upgrading.spark))
         progress = self.upgrading.progress or Silent()
-        runner = Runner(journal, self.project, (place.uri, place.options), jobs, progress)
+        runner = Runner(self._journal(log, fence), self.project, (place.uri, place.options), jobs, progress)
         upgrade(runner, reapply=self.upgrading.reapply)
 
 

@@ -59,18 +59,27 @@ def begin(journal: Journal, plan: StepPlan, build: str) -> int:
             deploy_generation=journal.fence.generation,
             epoch=journal.fence.epoch,
         )
-        rows = [
-            closed(journal, event, State.ERROR, error="its process ended before the step did")
-            for event in events
-            if event.state is State.RUNNING
-        ]
-        rows.append(journal.change(kind.key_type(id=number), value))
+        rows = [*_dead(journal, events), journal.change(kind.key_type(id=number), value)]
         try:
             journal.append(Operation.TRANSACTION, rows, {Mark.RUNNING_STEP: plan.version})
         except ConflictError:
             journal.refresh()
         else:
             return number
+
+
+def close_dead(journal: Journal) -> None:
+    """Close what is said to run, which can only be a run of before: whoever leads now has fenced its process."""
+    while journal.state.marks.get(Mark.RUNNING_STEP, 0):
+        try:
+            journal.append(Operation.TRANSACTION, _dead(journal, read_events(journal)), {Mark.RUNNING_STEP: 0})
+        except ConflictError:
+            journal.refresh()
+
+
+def _dead(journal: Journal, events: list[Event]) -> list[RowChange]:
+    error = "its process ended before the step did"
+    return [closed(journal, event, State.ERROR, error=error) for event in events if event.state is State.RUNNING]
 
 
 def closed(
@@ -89,14 +98,14 @@ def closed(
 
 
 def fail(journal: Journal, number: int, error: str) -> None:
-    """Record why a step was not applied; nothing else changes."""
+    """Record why a step was not applied, if it was not; nothing else changes."""
     while True:
         event = next(event for event in read_events(journal) if event.id == number)
+        if event.state is not State.RUNNING:
+            return
         try:
             journal.append(
                 Operation.TRANSACTION, [closed(journal, event, State.ERROR, error=error)], {Mark.RUNNING_STEP: 0}
             )
         except ConflictError:
             journal.refresh()
-        else:
-            return

@@ -8,7 +8,7 @@ from collections.abc import Sequence
 from importlib.util import find_spec
 from pathlib import Path
 
-from catalog.engine.events import Event, State, read_events
+from catalog.engine.events import Event, State, close_dead, read_events
 from catalog.engine.execution import Made
 from catalog.engine.journal import Journal
 from catalog.engine.plan import StepPlan, known_checksums, plan, plan_step
@@ -25,6 +25,7 @@ def upgrade(runner: Runner, until: int | None = None, *, reapply: bool = False) 
     """Take a store to a version, by default the current one; each step is committed by itself."""
     journal, project = runner.journal, runner.project
     journal.refresh()
+    close_dead(journal)
     validate(project, journal)
     if not reapply:
         require_not_undone(journal, project)
@@ -71,9 +72,13 @@ def applied(events: Sequence[Event]) -> dict[int, Event]:
 
 
 def require_not_undone(journal: Journal, project: Project) -> None:
-    """Refuse to apply again what somebody took back."""
-    following = [event for event in read_events(journal) if int(event.value.version) == journal.version + 1]
-    if following and following[-1].state is State.UNDONE and journal.version < project.current:
+    """Refuse to apply again what somebody took back, however often it was tried since."""
+    following = [
+        event.state
+        for event in read_events(journal)
+        if int(event.value.version) == journal.version + 1 and event.state in {State.MIGRATED, State.UNDONE}
+    ]
+    if following and following[-1] is State.UNDONE and journal.version < project.current:
         raise UndoneError(journal.version, project.current)
 
 

@@ -66,8 +66,8 @@ class Runner:
         self.reached(StepPoint.BEFORE_BEGIN)
         self.progress.began(plan)
         number = events.begin(self.journal, plan, str(self.project.build))
-        self.reached(StepPoint.AFTER_BEGIN)
         try:
+            self.reached(StepPoint.AFTER_BEGIN)
             made = self._committed(module, plan, number)
         except (FencedError, IndeterminateError):
             raise  # not ours to write any more, or not known to be open still
