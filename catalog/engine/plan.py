@@ -133,6 +133,22 @@ def touched(actions: Iterable[Action]) -> frozenset[str]:
     return frozenset(collection for action in actions for collection in _named(action))
 
 
+def additions(actions: Iterable[Action]) -> frozenset[str]:
+    """The collections to which actions add rows, and do nothing else."""
+    added = {collection for action in actions for collection in _added(action)}
+    return frozenset(added.difference(*({*_named(action)}.difference(_added(action)) for action in actions)))
+
+
+def _added(action: Action) -> tuple[str, ...]:
+    match action:
+        case PerRow() | Frame():
+            return action.into
+        case Insert():
+            return (action.collection,)
+        case _:
+            return ()
+
+
 def _named(action: Action) -> tuple[str, ...]:
     match action:
         case PerRow():

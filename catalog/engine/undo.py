@@ -3,17 +3,18 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from catalog.engine.events import Event, State, closed, read_events
+from catalog.engine.dangling import Return
+from catalog.engine.events import Event, State, close_dead, closed, read_events
 from catalog.engine.execution import ALLOCATORS
 from catalog.engine.journal import Journal
-from catalog.engine.plan import touched
+from catalog.engine.plan import additions, touched
 from catalog.engine.run import applied
-from catalog.engine.types import ENGINE_COLLECTIONS, row_types
+from catalog.engine.types import ENGINE_COLLECTIONS, registry_of, row_types
 from catalog.errors import ConflictError, NotUndoableError, RetiredError
 from catalog.log.files import file_collection
-from catalog.log.protocol import Commit, DataFile, Fence, FileKind, Log, Mark, Operation
+from catalog.log.protocol import Commit, DataFile, Fence, Log, Mark, Operation
 from catalog.log.protocol import State as LogState
 from catalog.project import Project
 from catalog.stash.collections import Collection, Registry
@@ -25,6 +26,7 @@ def undo(journal: Journal, project: Project) -> Event:
     """Take the newest step back: the rows are those of before it, and so is the version."""
     while True:
         journal.refresh()
+        close_dead(journal)
         event = applied(read_events(journal)).get(journal.version)
         name = f"v{journal.version - 1}_to_v{journal.version}"
         if event is None:
@@ -77,24 +79,23 @@ class _Undone:
         step = _find(journal, event)
         before = journal.log.state(step.version - 1)
         module = project.migration_from(int(event.value.previous), project.build)
-        named = touched(module.upgrade()) if module is not None else frozenset[str]()
+        actions = module.upgrade() if module is not None else []
         removed = {file_collection(path) for path in step.removed_paths}
-        made = {file.collection for file in step.adds if file.kind is FileKind.BASE}
-        added = {file.collection for file in step.adds if file.kind is FileKind.TAIL} - removed - made
-        added -= ENGINE_COLLECTIONS | {ALLOCATORS}
-        replaced = frozenset((named | removed | made) - added - ENGINE_COLLECTIONS)
+        made = {file.collection for file in step.adds} - ENGINE_COLLECTIONS - {ALLOCATORS}
+        added = made.intersection(additions(actions)) - removed
+        replaced = frozenset((touched(actions) | removed | made) - additions(actions) - ENGINE_COLLECTIONS)
         kind = row_types(project, int(event.value.previous)).get(ALLOCATORS)
         allocators = kind if isinstance(kind, Collection) and ALLOCATORS not in replaced else None
         undone = cls(journal, event, step, before, replaced, frozenset(added), allocators)
         undone.require_untouched()
+        if int(event.value.previous) >= project.first_proto:
+            undone.require_references(project)
         return undone
 
     def require_untouched(self) -> None:
         """Refuse if a later write touched what the step changed: those rows have no earlier form."""
         name = self.event.value.name
-        for commit in self.journal.log.commits(self.step.version + 1, self.journal.state.version):
-            if commit.operation in {Operation.CONSOLIDATE, Operation.RETAIN, Operation.SEAL}:
-                continue
+        for commit in self._later():
             for file in commit.adds:
                 if file.collection in self.replaced:
                     raise NotUndoableError(name, f"{file.collection} was written to at ts {commit.version}")
@@ -103,6 +104,31 @@ class _Undone:
             for key, value in self._added_rows(collection).items():
                 if present.get(collection, key) != value:
                     raise NotUndoableError(name, f"rows that it added to {collection} were changed since")
+
+    def require_references(self, project: Project) -> None:
+        """Refuse if a row would refer to nothing, to what was deleted since the step or to what the step made."""
+        later: dict[str, frozenset[bytes]] = {}
+        for file in (file for commit in self._later() for file in commit.adds):
+            keys = self.journal.log.read(file, ["key"])["key"].to_pylist()
+            later[file.collection] = later.get(file.collection, frozenset()).union(keys)
+        kept = {path: file for path, file in self.journal.state.files.items() if file.collection not in self.replaced}
+        earlier = {path: file for path, file in self.before.files.items() if file.collection in self.replaced}
+        back = Return(
+            load_view(Bases(self.journal.log), replace(self.journal.state, files={**kept, **earlier})),
+            registry_of(project, int(self.event.value.previous)),
+            project.constraints.at(int(self.event.value.previous)),
+            self.replaced,
+            later,
+            {name: frozenset(self._added_rows(name)) for name in self.added},
+        )
+        if (dangling := back.dangling()) is not None:
+            raise NotUndoableError(self.event.value.name, f"{dangling}, which would not be there")
+
+    def _later(self) -> Iterator[Commit]:
+        """The commits since the step that changed rows; a consolidation does not, nor a later step that was undone."""
+        for commit in self.journal.log.commits(self.step.version + 1, self.journal.state.version):
+            if commit.operation in {Operation.TRANSACTION, Operation.FENCE}:
+                yield commit
 
     def commit(self) -> None:
         journal, previous = self.journal, int(self.event.value.previous)
