@@ -77,6 +77,11 @@ class StepPlan:
         return sum(sizes[collection] for collection in self.rewrites)
 
     @property
+    def rows_to_rewrite(self) -> int:
+        rows = {work.collection: work.rows for work in self.works}
+        return sum(rows[collection] for collection in self.rewrites)
+
+    @property
     def needs_spark(self) -> bool:
         """Whether there are rows to be rewritten; a step that only inserts into nothing needs none either."""
         moving = (Columnar, PerRow, Delete, Frame, Insert)

@@ -25,7 +25,7 @@ class Progress(Protocol):
         """A step begins."""
 
     def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
-        """About so many stored rows and bytes of the step are done."""
+        """About so many of the stored rows and bytes to be rewritten are done: never fewer than before, at last all."""
 
     def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
         """A step was committed."""
@@ -37,3 +37,19 @@ class Silent:
     def advanced(self, plan: StepPlan, rows: int, size: int) -> None: ...
 
     def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None: ...
+
+
+@dataclass(slots=True)
+class Meter:
+    """How far a step is, in one measure for all the jobs and attempts that it takes."""
+
+    progress: Progress
+    plan: StepPlan
+    reached: float = 0.0
+
+    def advance(self, done: int, count: int) -> None:
+        """So many of the tasks of a job are done."""
+        if count:
+            self.reached = max(self.reached, done / count)
+        plan, share = self.plan, self.reached
+        self.progress.advanced(plan, int(share * plan.rows_to_rewrite), int(share * plan.bytes_to_rewrite))

@@ -13,7 +13,7 @@ from catalog.engine import events
 from catalog.engine.execution import ALLOCATORS, Execution, Made, Source
 from catalog.engine.journal import Journal
 from catalog.engine.plan import StepPlan, describe
-from catalog.engine.progress import Progress, Silent
+from catalog.engine.progress import Meter, Progress, Silent
 from catalog.engine.types import ENGINE_COLLECTIONS, registry_of
 from catalog.errors import (
     CatalogError,
@@ -65,10 +65,11 @@ class Runner:
         plan = describe(module, self.journal.state, self.journal.version)
         self.reached(StepPoint.BEFORE_BEGIN)
         self.progress.began(plan)
+        meter = Meter(self.progress, plan)
         number = events.begin(self.journal, plan, str(self.project.build))
         try:
             self.reached(StepPoint.AFTER_BEGIN)
-            made = self._committed(module, plan, number)
+            made = self._committed(module, plan, number, meter)
         except (FencedError, IndeterminateError):
             raise  # not ours to write any more, or not known to be open still
         except CatalogError as error:
@@ -78,15 +79,16 @@ class Runner:
             events.fail(self.journal, number, f"{type(error).__name__}: {error}")
             raise
         self.reached(StepPoint.AFTER_COMMIT)
+        meter.advance(1, 1)
         self.progress.ended(plan, made.counts)
         return made
 
-    def _committed(self, module: MigrationModule, plan: StepPlan, number: int) -> Made:
+    def _committed(self, module: MigrationModule, plan: StepPlan, number: int, meter: Meter) -> Made:
         disturbed: frozenset[str] = frozenset()
         for _ in range(_ATTEMPTS):
             self.journal.refresh()
             plan = describe(module, self.journal.state, plan.previous)
-            made = Execution(self._source(plan), plan, self.journal.state).run()
+            made = Execution(self._source(meter), plan, self.journal.state).run()
             self.reached(StepPoint.AFTER_TASKS)
             if made.violations:
                 first = made.violations.listed[0]
@@ -149,8 +151,7 @@ class Runner:
         rows = rows.set_column(2, rows.schema.field("ts"), dates)
         return self.journal.log.write(file.collection, file.kind, self.journal.fence, rows)
 
-    def _source(self, plan: StepPlan) -> Source:
-        rows, size = sum(work.rows for work in plan.works), plan.bytes_to_rewrite
+    def _source(self, meter: Meter) -> Source:
         polled = time.monotonic()
 
         def watch(done: int, count: int) -> None:
@@ -158,8 +159,7 @@ class Runner:
             if time.monotonic() - polled > _POLL_S:
                 self._poll()
                 polled = time.monotonic()
-            if count:
-                self.progress.advanced(plan, rows * done // count, size * done // count)
+            meter.advance(done, count)
 
         return Source(self.journal.log, self.project, self.place, self.journal.fence, self.jobs, watch)
 
