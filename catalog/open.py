@@ -17,7 +17,13 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog.errors import NotAStoreError, NotInitializedError, UpgradeNeededError, VersionChangedError
+from catalog.errors import (
+    LegacyRowsError,
+    NotAStoreError,
+    NotInitializedError,
+    UpgradeNeededError,
+    VersionChangedError,
+)
 from catalog.handle import Catalog, Mode, Place
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation
@@ -145,6 +151,8 @@ class _Opening:
         version = _version(stash)
         if version != self.project.current:
             self.project.check_version(version)
+            if version < self.project.first_proto:
+                raise LegacyRowsError(log.uri, stash.ts, version, self.project.first_proto)
             types, constraints = self.project.types(version), self.project.constraints.at(version)
             stash = Stash.open(log, Registry.of(types), constraints)
         return Catalog(stash, Mode.DEBUG, self.place)
