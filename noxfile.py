@@ -129,6 +129,13 @@ def summary(name: str, output: str) -> str:
 
 
 @nox.session
+def golden(session: nox.Session) -> None:
+    """Write the golden files that a new version lacks, or make some again: `./dev golden v22_to_v23`."""
+    session.install("-e", ".", *group("test"))
+    session.run("python", "-m", "tests.upgrade.golden", *session.posargs)
+
+
+@nox.session
 def demo(session: nox.Session) -> None:
     """Do the main job: build the package, run the gate, install the wheel and show the versions."""
     build(session)

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import hashlib
 import io
+import json
 import os
 import re
 import shutil
@@ -35,6 +36,7 @@ NEWEST = 22
 
 OBJECTS = "proto/objects.proto"
 HASHES = "proto/hashes.json"
+DIGESTS = "tests/golden/digests.json"
 VERSION = "catalog/version.py"
 UPGRADE = "catalog/upgrade.py"
 NEWEST_SNAPSHOT = f"proto/old/objects_v{NEWEST}.proto"
@@ -281,8 +283,13 @@ def cut_back(copy: Copy) -> None:
         for name in [
             *copy.path("catalog/migrations").glob(f"*_to_v{version}*.py"),
             *copy.path("tests/migrations").glob(f"*_to_v{version}*.py"),
+            *copy.path("tests/golden").glob(f"initial_v{version}.json"),
         ]:
             name.unlink()
+    if copy.path(DIGESTS).is_file():
+        digests = json.loads(copy.read(DIGESTS))
+        own = {name: entry for name, entry in digests.items() if copy.tree.migration(name).is_file()}
+        copy.write(DIGESTS, json.dumps(own, indent=2) + "\n")
     kept = copy.hashes
     copy.write(
         HASHES,

@@ -9,7 +9,6 @@ import threading
 from pathlib import Path
 
 import pytest
-from google.protobuf import json_format
 
 from catalog import STASH_VERSION, open_catalog
 from catalog.errors import (
@@ -21,15 +20,15 @@ from catalog.errors import (
     StoreTooNewError,
     UpgradeNeededError,
 )
-from catalog.handle import Catalog, Mode
+from catalog.handle import Mode
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Mark, Operation
 from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, SettingKey, SettingValue
 from catalog.open import Patience, open_store
 from catalog.stash.fsck import fsck
 from catalog.upgrade import PROJECT
+from tests.upgrade.golden import COMMAND, INITIAL, dump
 
-GOLDEN = Path(__file__).parents[1] / "golden" / f"initial_v{STASH_VERSION}.json"
 SYSTEM = RoleId(system=2)
 
 
@@ -40,24 +39,12 @@ def store(tmp_path: Path) -> Path:
         return tmp_path / "store"
 
 
-def dump(catalog: Catalog) -> dict[str, list[object]]:
-    """Every row but the fence, as JSON."""
-    view, registry = catalog._stash.view(), catalog._stash.head.registry  # noqa: SLF001
-    return {
-        name: [
-            [json_format.MessageToDict(part, preserving_proto_field_name=True) for part in collection.decode(*row)]
-            for row in view.rows(name)
-        ]
-        for name, collection in sorted(registry.by_name.items())
-        if name != "fence_token"
-    }
-
-
 def test_a_new_store_holds_what_its_golden_file_says(store: Path) -> None:
     """Whoever changes what a store begins with changes the golden file, and sees it in review."""
-    assert GOLDEN.is_file(), f"a new version needs {GOLDEN.name}: copy the one before it and review what changes"
+    assert INITIAL.is_file(), f"a new version needs {INITIAL.name}: {COMMAND}, and review what a new store holds"
     with open_catalog(store, "read-only") as catalog:
-        assert dump(catalog) == json.loads(GOLDEN.read_text(encoding="utf-8"))
+        known = json.loads(INITIAL.read_text(encoding="utf-8"))
+        assert dump(catalog) == known, f"a new store holds other rows: if they should be, {COMMAND} initial"
         assert (catalog.version, catalog.epoch) == (STASH_VERSION, 1)
 
 

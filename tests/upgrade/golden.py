@@ -1,0 +1,142 @@
+"""The golden files: what a new store of each version holds, and what each step makes of generated rows.
+
+`./dev golden` runs this module, and writes what the newest version still lacks. With names it makes those again:
+`initial`, or a step such as `v17_to_v18`. A step that was released makes the same of the same rows for ever; to make
+its digest again is refused as long as it does not.
+"""
+
+from __future__ import annotations
+
+import argparse
+import json
+import sys
+from collections.abc import Iterable
+from dataclasses import asdict, dataclass
+from pathlib import Path
+from tempfile import TemporaryDirectory
+from typing import Any
+
+from google.protobuf import json_format
+
+from catalog import open_catalog
+from catalog.engine.journal import Journal
+from catalog.engine.run import upgrade
+from catalog.engine.step import Runner
+from catalog.generator import generate
+from catalog.handle import Catalog
+from catalog.spark.jobs import SparkJobs
+from catalog.spark.session import find_session
+from catalog.stash.collections import Registry
+from catalog.upgrade import PROJECT
+from tests.upgrade.stores import digest, log_of, rows_at
+
+ROWS, SEED = 1_500, 22
+COMMAND = "./dev golden"
+FOLDER = Path(__file__).parents[1] / "golden"
+INITIAL = FOLDER / f"initial_v{PROJECT.current}.json"
+DIGESTS = FOLDER / "digests.json"
+HASHES = Path(__file__).parents[2] / "proto" / "hashes.json"
+
+
+@dataclass(frozen=True, slots=True)
+class StepDigests:
+    """Of the rows that are generated for a step, and of what it makes of them."""
+
+    before: str
+    after: str
+
+
+class FrozenStepError(Exception):
+    """A released step no longer makes of rows what it made of them."""
+
+
+def step_name(version: int) -> str:
+    return f"v{version}_to_v{version + 1}"
+
+
+STEPS = {step_name(version): version for version in range(PROJECT.minimum, PROJECT.current)}
+
+
+def dump(catalog: Catalog) -> dict[str, list[Any]]:
+    """Every row but the fence, as JSON."""
+    view, registry = catalog._stash.view(), catalog._stash.head.registry  # noqa: SLF001
+    return {
+        name: [
+            [json_format.MessageToDict(part, preserving_proto_field_name=True) for part in collection.decode(*row)]
+            for row in view.rows(name)
+        ]
+        for name, collection in sorted(registry.by_name.items())
+        if name != "fence_token"
+    }
+
+
+def read_digests() -> dict[str, StepDigests]:
+    return {name: StepDigests(**entry) for name, entry in json.loads(DIGESTS.read_text(encoding="utf-8")).items()}
+
+
+def lacking() -> list[str]:
+    """What the newest version still lacks."""
+    known = read_digests()
+    return [*([] if INITIAL.is_file() else ["initial"]), *(name for name in STEPS if name not in known)]
+
+
+def write_initial() -> None:
+    with TemporaryDirectory() as folder, open_catalog(folder) as catalog:
+        INITIAL.write_text(json.dumps(dump(catalog), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+
+
+def write_digests(names: Iterable[str]) -> None:
+    """Take each step on generated rows, and record what came of it."""
+    known = read_digests()
+    for name in names:
+        made = take_step(STEPS[name])
+        release = json.loads(HASHES.read_text(encoding="utf-8"))["migrations"][name]["released"]
+        before = known.get(name)
+        if before is not None and release is not None and made.before == before.before and made != before:
+            raise FrozenStepError(
+                f"{name} was released in {release}, and makes other rows of the same rows now: undo the edit, and say "
+                "what should be different in a new version"
+            )
+        known[name] = made
+    content = {name: asdict(known[name]) for name in STEPS if name in known}
+    DIGESTS.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
+
+
+def take_step(version: int) -> StepDigests:
+    """Generate the rows of a version and take the one step that leads on from it."""
+    with TemporaryDirectory() as folder:
+        store = Path(folder, "store")
+        generate(PROJECT, store, version, ROWS, SEED)
+        before, log = rows_at(store), log_of(store)
+        state = log.state(log.verify())
+        journal = Journal(log, Registry.of(PROJECT.current_types), state.fence, state)
+        runner = Runner(journal, PROJECT, (str(store), {}), SparkJobs(lambda: find_session(None)))
+        upgrade(runner, until=version + 1)
+        return StepDigests(digest(before), digest(rows_at(store)))
+
+
+def main(words: list[str]) -> int:
+    parser = argparse.ArgumentParser(
+        prog=COMMAND, description="Write the golden files that are lacking, or some again."
+    )
+    parser.add_argument("names", nargs="*", help="initial, or a step such as v17_to_v18; none: whatever is lacking")
+    names = parser.parse_args(words).names or lacking()
+    if unknown := set(names) - {"initial", *STEPS}:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are initial, {', '.join(STEPS)}")
+    if "initial" in names:
+        write_initial()
+        print(f"wrote tests/golden/{INITIAL.name}: review what a new store holds")
+    if steps := [name for name in names if name != "initial"]:
+        try:
+            write_digests(steps)
+        except FrozenStepError as error:
+            print(error)
+            return 1
+        print(f"wrote tests/golden/{DIGESTS.name}: {', '.join(steps)}")
+    if not names:
+        print("every golden file is there")
+    return 0
+
+
+if __name__ == "__main__":
+    sys.exit(main(sys.argv[1:]))
