@@ -137,12 +137,13 @@ def golden(session: nox.Session) -> None:
 
 @nox.session
 def demo(session: nox.Session) -> None:
-    """Do the main job: build the package, run the gate, install the wheel and show the versions."""
+    """Do the main job: build the package, install the wheel, show the versions, and upgrade a store with it."""
     build(session)
     (wheel,) = DIST.glob("*.whl")
-    session.install("--force-reinstall", f"{wheel}[gate]")
+    session.install("--reinstall-package", PROJECT["project"]["name"], f"{wheel}[gate,spark]")
     session.run("catalog", "--version")
     session.run("python", "-m", "build_tools", "show")
+    session.run("python", "-P", "-m", "catalog.cli.demo")  # -P: the wheel's, not the checkout's
 
 
 @nox.session
