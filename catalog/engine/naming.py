@@ -12,7 +12,17 @@ import numpy as np
 import pyarrow as pa
 
 from catalog.codec import bounded_batches
-from catalog.engine.prints import Kind, Prints, as_prints, fold, print_bytes, referred_bytes, unique_bytes, unique_kind
+from catalog.engine.prints import (
+    Kind,
+    Prints,
+    as_prints,
+    fold,
+    follow,
+    print_bytes,
+    referred_bytes,
+    unique_bytes,
+    unique_kind,
+)
 from catalog.engine.rewriting import shown
 from catalog.engine.tasks import Found
 from catalog.engine.types import Columns
@@ -68,13 +78,16 @@ class Naming:
         first: dict[bytes, str] = {}
         kind = self.registry.named(unique.collection)
         for keys, values in self._batches(unique.collection):
-            common = unique_bytes(unique, *Columns(kind).decode(keys, values))
+            decoded = Columns(kind).decode(keys, values)
+            common = unique_bytes(unique, *decoded)
             hits = _matches(print_bytes(common), prints)
-            for key, fields in zip(keys.filter(hits).to_pylist(), common.filter(hits).to_pylist(), strict=True):
-                if fields in first:
-                    told = f"{', '.join(unique.paths)} is {fields.decode(errors='replace')} also in {{{first[fields]}}}"
+            fields = [follow(path, *decoded).filter(hits).to_pylist() for path in unique.paths]
+            for key, same, *own in zip(*(c.filter(hits).to_pylist() for c in (keys, common)), *fields, strict=True):
+                if same in first:
+                    told = ", ".join(f"{path} is {found!r}" for path, found in zip(unique.paths, own, strict=True))
+                    told = f"{told} also in {unique.collection} {{{first[same]}}}"
                     self.violations.add(Rule.UNIQUE, unique.collection, shown(kind, key), told)
-                first.setdefault(fields, shown(kind, key))
+                first.setdefault(same, shown(kind, key))
 
     def _reference(self, reference: Reference, prints: Prints) -> None:
         kind, target = self.registry.named(reference.collection), self.registry.named(reference.target)

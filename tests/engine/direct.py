@@ -25,8 +25,9 @@ class Direct:
 
     run: Callable[[], Iterator[pa.RecordBatch]]
 
-    def collect(self) -> list[dict[str, Any]]:
-        return [row for batch in self.run() for row in batch.to_pylist()]
+    def collect(self) -> Iterator[dict[str, Any]]:
+        """One row at a time, so that a job can be ended between two tasks."""
+        return (row for batch in self.run() for row in batch.to_pylist())
 
 
 class DirectJobs(SparkJobs):

@@ -145,7 +145,7 @@ WRONG: dict[str, tuple[Rule, str, tuple[Action, ...]]] = {
     ),
     "one name for all": (
         Rule.UNIQUE,
-        "value.name is 5:alike also in {id:",
+        "value.name is 'alike' also in cluster {id:",
         (per_row("cluster", one_name),),
     ),
     "refers to nothing": (
