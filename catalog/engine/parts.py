@@ -118,15 +118,11 @@ def read_part(log: Log, part: Part, taken: Taken) -> Iterator[pa.Table]:
 def read_shuffled(rows: pa.Table, taken: Taken) -> Iterator[pa.Table]:
     """The live rows of a part whose stored rows came through a shuffle, marked as of base or tail."""
     is_base = pc.equal(rows["kind"], FileKind.BASE.value)
-    base = rows.filter(is_base).select(_PAIRS.names)
+    base = pa.Table.from_arrays(rows.filter(is_base).select(_PAIRS.names).columns, schema=_PAIRS)
     tail = rows.filter(pc.invert(is_base)).select(ROWS.names)
     taken.base += base.num_rows
     taken.tail += tail.num_rows
     yield from _merged(base.sort_by("key"), tail)
-
-
-def bounds_of(parts: Sequence[Part]) -> list[bytes]:
-    return [part.low for part in parts]
 
 
 def part_numbers(lows: Sequence[bytes], keys: pa.Array) -> list[int]:
