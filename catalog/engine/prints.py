@@ -156,7 +156,7 @@ def unique_bytes(unique: Unique, key: pa.StructArray, value: pa.StructArray) -> 
         column = follow(path, key, value)
         if types.is_list(column.type) or types.is_struct(column.type):
             raise TypeError(f"{path} of {unique.collection} holds no single value that could be unique")
-        text = column.cast(pa.string()).cast(pa.binary())
+        text = column if types.is_binary(column.type) else column.cast(pa.string()).cast(pa.binary())
         if not (types.is_integer(column.type) or types.is_boolean(column.type)):
             size = pc.binary_length(text).cast(pa.string()).cast(pa.binary())
             text = pc.binary_join_element_wise(size, text, b":")
