@@ -18,6 +18,7 @@ CHEAP = step_name(21)
 @pytest.fixture
 def place(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
     """Golden files and hashes that may be changed."""
+    assert golden.lacking() == [], f"write them: {golden.COMMAND}"
     for name in ("INITIAL", "DIGESTS", "HASHES"):
         path: Path = getattr(golden, name)
         (tmp_path / path.name).write_bytes(path.read_bytes())
