@@ -26,8 +26,6 @@ if TYPE_CHECKING:
 
 _LOOPBACK = "127.0.0.1"
 _LOGGING = Path(__file__).with_name("log4j2.properties")
-_PACKAGES = Path(__file__).parents[2]
-"""Where workers find this package, installed or not."""
 _EXIT_S = 60
 _LOG_LINES_SHOWN = 5
 
@@ -124,11 +122,12 @@ def _settings(folder: Path, *, short_jobs: bool) -> dict[str, str]:
 
 
 def _worker_environment() -> dict[str, str]:
-    path = [str(_PACKAGES), *filter(None, [os.environ.get("PYTHONPATH")])]
+    """Workers import what this process would, wherever it was started."""
     return {
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": sys.executable,
-        "PYTHONPATH": os.pathsep.join(path),
+        "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),  # noqa: PTH100 - empty: here
+        "PYTHONSAFEPATH": "1",  # the folder it was started in may have packages of the same names
         "SPARK_LOCAL_IP": _LOOPBACK,
     }
 

@@ -49,6 +49,29 @@ def test_nothing_is_printed(catalog: Catalog, store: Path, tmp_path: Path) -> No
     assert [path.name for path in scratch.iterdir() if "catalog-spark" in path.name] == []
 
 
+def test_workers_import_what_their_driver_does(tmp_path: Path) -> None:
+    """Also where they are started beside another package of the same name."""
+    (tmp_path / "catalog").mkdir()
+    (tmp_path / "catalog" / "__init__.py").write_text("raise ImportError('the wrong one')")
+    program = """
+import os, sys
+sys.path[:] = [entry for entry in sys.path if entry]
+os.chdir(sys.argv[1])
+from catalog.spark.session import local_session
+
+def found(batches):
+    import catalog, pyarrow
+    for _ in batches:
+        yield pyarrow.record_batch({"path": [catalog.__file__]})
+
+import catalog
+rows = local_session(settings={"spark.master": "local[1]"}).range(1).mapInArrow(found, "path string").collect()
+assert [row.path for row in rows] == [catalog.__file__], rows
+"""
+    done = run(program, str(tmp_path), TMPDIR=str(tmp_path))
+    assert (done.returncode, done.stdout, done.stderr) == (0, "", "")
+
+
 def test_without_java_the_reason_is_said(tmp_path: Path) -> None:
     """Spark that cannot start is an error of ours with what Spark said, and nothing on the terminal."""
     program = """
