@@ -49,9 +49,14 @@ def shown_progress(console: Console, clock: Clock = time.monotonic) -> Iterator[
     if not (console.is_interactive and console.file.isatty()):
         yield _Lines(console, clock)
         return
-    fitting = Column(no_wrap=True, overflow="ellipsis")
-    columns = (TextColumn("{task.description}"), BarColumn(12), TextColumn("{task.fields[told]}", table_column=fitting))
-    with ProgressBars(*columns, TimeElapsedColumn(), console=console) as bars:
+    # Of these only the bar gives way where a terminal is narrow.
+    columns = (
+        TextColumn("{task.description}"),
+        BarColumn(12),
+        TextColumn("{task.fields[told]}", table_column=Column(no_wrap=True, overflow="ellipsis")),
+        TimeElapsedColumn(table_column=Column(width=7)),
+    )
+    with ProgressBars(*columns, console=console) as bars:
         yield _Bars(bars, clock)
 
 

@@ -78,11 +78,14 @@ def test_colours_can_be_refused(store: str) -> None:
     assert not COLOUR.search(written)
 
 
-def test_a_narrow_terminal_gets_bars_too(store: str) -> None:
-    """What does not fit is cut, and nothing wraps."""
-    lines = ESCAPE.sub("", on_terminal(TOLD, store, width=40)).replace("\r", "\n").splitlines()
-    assert any("━" in line for line in lines)
-    assert max(map(len, lines)) <= 40
+@pytest.mark.parametrize(("width", "has_bars"), [(80, True), (40, False)])
+def test_a_narrow_terminal_gets_what_fits(store: str, width: int, has_bars: bool) -> None:  # noqa: FBT001 - a case
+    """The bars give way first, and nothing wraps."""
+    lines = ESCAPE.sub("", on_terminal(TOLD, store, width=width)).replace("\r", "\n").splitlines()
+    last = [line for line in lines if line.startswith("v")][-3:]
+    assert [line[:3] for line in last] == ["v19", "v20", "v21"]
+    assert [("━" in line) for line in last] == [has_bars] * 3
+    assert max(map(len, lines)) <= width
 
 
 @pytest.mark.parametrize("program", ["terminal", "pipe", "coloured pipe"])
