@@ -194,10 +194,15 @@ class _Opening:
             raise UpgradeNeededError(stash.head.log.uri, _version(stash), self.project.current)
 
     def _preflight(self, log: Log, stash: Stash, version: int) -> None:
-        from catalog.engine.run import preflight  # noqa: PLC0415 - a store that is up to date needs no engine
+        from catalog.engine.journal import Journal  # noqa: PLC0415 - a store that is up to date needs no engine
+        from catalog.engine.run import preflight, require_not_undone, validate  # noqa: PLC0415
 
+        journal = Journal(log, stash.head.registry, stash.head.state.fence, stash.head.state)
+        validate(self.project, journal)
+        if not self.upgrading.reapply:
+            require_not_undone(journal, self.project)
         has_session = self.upgrading.spark is not None
-        preflight(self.project, self.storage.uri, log.state(stash.ts), version, has_session=has_session)
+        preflight(self.project, self.storage.uri, stash.head.state, version, has_session=has_session)
 
     def _close_dead(self, log: Log, fence: Fence) -> None:
         """A newer build ended in the middle of its upgrade: say so, or nothing would ever be vacuumed again."""

@@ -51,7 +51,7 @@ class ChecksumError(CatalogError):
         super().__init__(
             f"migrations that the store has behind it are not those of this build: {steps}",
             "an applied migration was edited, so nobody knows what rows of its version look like",
-            "run the build that applied them; if the difference is known to be harmless, record the checksums again",
+            "run the build that applied them, or bring its migrations back into this one",
             steps,
         )
 
