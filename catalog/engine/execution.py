@@ -144,7 +144,8 @@ class Execution:
             frames += frame_job(self.source.jobs, self.setting, action, self.state, self.source.place, next_id=next_id)
         reports, findings = self._collect(frames, self.setting, count)
         self._take(reports, divisions)
-        self.lost = frozenset(report.collection for report in reports if report.keys_changed)
+        framed = (name for action in self.framed for name in action.writes)  # no report tells of a frame without rows
+        self.lost = frozenset({*framed, *(report.collection for report in reports if report.keys_changed)})
         self._name([*findings, *self._scan_referring()])
 
     def _tasks(self, name: str, division: Division, first_ids: Sequence[int] = (), *, dry: bool = False) -> list[Task]:

@@ -180,8 +180,9 @@ class _Job:
                 thread.join(_POLL_S)
                 watch(min(self._done(), count), count)
         except BaseException:
-            self._session.interruptTag(self._tag)
-            thread.join()
+            while thread.is_alive():  # what has not been submitted yet cannot be ended
+                self._cancel()
+                thread.join(_POLL_S)
             raise
         finally:
             if self._is_connect:
@@ -190,10 +191,17 @@ class _Job:
             raise SparkJobError(_last_line(self._error)) from self._error
         return self._rows
 
+    def _cancel(self) -> None:
+        if self._is_connect:
+            self._session.interruptTag(self._tag)
+        else:
+            self._session.sparkContext.cancelJobGroup(self._tag)
+
     def _collect(self) -> None:
         try:
-            self._session.addTag(self._tag)
-            if not self._is_connect:
+            if self._is_connect:
+                self._session.addTag(self._tag)
+            else:
                 self._session.sparkContext.setJobGroup(self._tag, "catalog", interruptOnCancel=True)
             self._rows = self._frame.collect()
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
