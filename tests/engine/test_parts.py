@@ -164,6 +164,6 @@ def test_what_fails_while_ids_are_counted_is_told_once(copy_of: Stores, monkeypa
     """The rows are read twice."""
     monkeypatch.setattr(execution, "divide", partial(divide, part_bytes=1))
     store = copy_of(19)
-    append(store, "cluster", (encode(PROJECT.types(19).ClusterKey(id=200)), b"\xff", 1))  # type: ignore[attr-defined]
+    append(store, "cluster", (encode(PROJECT.types(19).ClusterKey(id=200)), b"\xff", 1))
     with pytest.raises(Exception, match="1 times"):
         upgrade(lead(store), until=20)

@@ -96,7 +96,12 @@ def test_a_commit_that_loses_several_races_is_made_as_often(copy_of: Stores) -> 
     store = copy_of(21)
     row = new.ServerConfigurationKey(name="added"), new.ServerConfigurationValue(value="1")
     act = write(store, 21, "Setting", value="1")
-    meanwhile = Meanwhile(lambda: [act() for _ in range(3)] and None)
+
+    def thrice() -> None:
+        for _ in range(3):
+            act()
+
+    meanwhile = Meanwhile(thrice)
     upgrade(lead(store, project_with(21, insert("server_configuration", lambda: [row])), reached=meanwhile))
     state = state_of(store)
     (tail,) = (file for file in open_log(store).commit(state.version).adds if file.collection == "server_configuration")
@@ -126,7 +131,7 @@ def test_a_row_that_comes_to_refer_to_one_that_a_step_deletes_is_seen(copy_of: S
     store = copy_of(21)
     owner = new.RoleKey(id=new.RoleId(user=77_000))
     append(store, "role", (encode(owner), encode(new.RoleValue(name="to go")), 1))
-    old_owner = PROJECT.types(21).RoleId(user=77_000)  # type: ignore[attr-defined]
+    old_owner = PROJECT.types(21).RoleId(user=77_000)
     meanwhile = Meanwhile(write(store, 21, "Database", owner_id=old_owner))
     project = project_with(21, delete("role", lambda key, _value: key.id.user == 77_000))
     with pytest.raises(StepRefusedError, match=r"database \{id: 77000\}: value.owner_id refers to role"):
@@ -175,10 +180,10 @@ def test_a_consolidation_of_what_a_step_read_makes_it_run_again(copy_of: Stores)
 def test_a_leader_that_is_fenced_while_tasks_run_stops_before_the_next_one(copy_of: Stores) -> None:
     """Its files never become part of the store."""
     store = copy_of(16)
-    before, begun = rows_of(store), []
+    before, begun = rows_of(store), list[str]()
 
     def count() -> None:
-        begun.append(None)
+        begun.append("a task")
         if len(begun) == 2:
             lead(store)
 
