@@ -12,7 +12,10 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.cluster.servers import cluster, connect_server
 from tests.gate.project_copy import Copy, cut_back
+
+__all__ = ["cluster", "connect_server"]
 
 settings.register_profile("soak", max_examples=2_000, deadline=None)
 

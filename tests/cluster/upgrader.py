@@ -1,0 +1,77 @@
+"""A process that upgrades stores, told which by lines of its input; says on its output how far it is.
+
+A process speaks to Spark either as ever or by Connect, for its whole life: the first store decides.
+"""
+
+from __future__ import annotations
+
+import json
+import sys
+import time
+from collections.abc import Mapping
+from typing import Any
+
+import pyspark.sql.connect.session  # noqa: F401 - loaded before the clock runs
+
+import catalog.engine.run
+import catalog.generated.objects_pb2  # noqa: F401
+from catalog import open_catalog
+from catalog.engine.plan import StepPlan
+from catalog.engine.progress import Counts
+from catalog.errors import CatalogError
+from catalog.spark.session import local_session
+
+
+def answer(**said: object) -> None:
+    """Written at once and whole, so that it outlives the process."""
+    sys.stdout.write(json.dumps(said) + "\n")
+    sys.stdout.flush()
+
+
+class Tell:
+    """Tells of every step, and when each began and ended."""
+
+    def began(self, plan: StepPlan) -> None:
+        answer(began=plan.version, at=time.time())
+
+    def advanced(self, plan: StepPlan, rows: int, size: int) -> None: ...
+
+    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
+        del counts
+        answer(ended=plan.version, at=time.time())
+
+
+def upgrade(told: dict[str, Any]) -> None:
+    spark = told["spark"]
+    if told["settings"]:
+        spark = local_session(settings=told["settings"] | ({"spark.master": spark} if spark else {}))
+    try:
+        opened = open_catalog(
+            told["store"],
+            options=told["options"],
+            deploy_generation=told["generation"],
+            spark=spark,
+            progress=Tell(),
+        )
+    except CatalogError as error:
+        answer(error=type(error).__name__, text=str(error))
+        return
+    with opened:
+        answer(done=opened.version, at=time.time())
+
+
+def jobs(told: dict[str, Any]) -> None:
+    """Which jobs a session of ours runs."""
+    del told
+    answer(jobs=list(local_session().sparkContext.statusTracker().getActiveJobsIds()))
+
+
+def main() -> None:
+    answer(ready=True)
+    for line in sys.stdin:
+        told = json.loads(line)
+        {"upgrade": upgrade, "jobs": jobs}[told["do"]](told)
+
+
+if __name__ == "__main__":
+    main()
