@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import pickle
 import threading
+import time
 import uuid
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, TypeVar
 
@@ -31,6 +33,7 @@ _SCHEMA = "bucket int, payload binary"
 _COLUMNS = pa.schema([("bucket", pa.int32()), ("payload", pa.binary())])
 _REPORT, _FINDING, _ERROR = -1, -2, -3
 _POLL_S = 0.2
+_END_S = 60
 
 
 @dataclass(slots=True)
@@ -180,9 +183,7 @@ class _Job:
                 thread.join(_POLL_S)
                 watch(min(self._done(), count), count)
         except BaseException:
-            while thread.is_alive():  # what has not been submitted yet cannot be ended
-                self._cancel()
-                thread.join(_POLL_S)
+            self._end(thread)
             raise
         finally:
             if self._is_connect:
@@ -191,10 +192,18 @@ class _Job:
             raise SparkJobError(_last_line(self._error)) from self._error
         return self._rows
 
+    def _end(self, thread: threading.Thread) -> None:
+        """Cancel until the job has ended: one that is only about to begin is not seen. It is given up after a while."""
+        deadline = time.monotonic() + _END_S
+        while thread.is_alive() and time.monotonic() < deadline:
+            with suppress(Exception):  # why it ends is what is to be told
+                self._cancel()
+            thread.join(_POLL_S)
+
     def _cancel(self) -> None:
         if self._is_connect:
             self._session.interruptTag(self._tag)
-        else:
+        else:  # where a session knows tags of the calling thread alone
             self._session.sparkContext.cancelJobGroup(self._tag)
 
     def _collect(self) -> None:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import random
 import shutil
 import signal
+import time
 from pathlib import Path
 
 import pytest
@@ -97,6 +98,7 @@ def test_a_worker_killed_in_the_middle_does_no_harm(
     upgrader.upgrade(store, cluster.address, generation=1)
     step = random.SystemRandom().choice(range(OLDEST + 1, 21))
     hear_begin(upgrader, step)
+    time.sleep(random.SystemRandom().uniform(0, reference.seconds[step]))
     worker = cluster.workers.pop(OTHER_HOST)
     daemons = python_daemons(worker.process.pid)
     worker.kill()

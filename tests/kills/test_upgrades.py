@@ -25,7 +25,7 @@ LOCAL_KILLS = max(2, KILLS // 20)
 """With a JVM of their own."""
 SEED = int(os.environ.get("SEED", str(random.SystemRandom().randrange(2**32))))
 VERSIONS = range(14, 21)
-KILLS_PER_STORE = 2
+KILLS_PER_STORE = max(2, KILLS // 50)
 ROWS = (300, 2000)
 
 
