@@ -98,18 +98,19 @@ SOAKS: dict[str, list[str]] = {
     "simulation": ["tests/simulation"],
     "kills": ["tests/crashes/test_kills.py"],
     "sizes": ["tests/contract/test_sizes.py"],
+    "upgrades": ["tests/kills"],
 }
 
 
 @nox.session
 def soak(session: nox.Session) -> None:
-    """Run the long versions of tests, or some: properties, simulation, kills, sizes; each ends in a summary."""
+    """Run the long versions of tests, or some, by name: see SOAKS; each ends in a summary."""
     if unknown := set(session.posargs) - SOAKS.keys():
         session.error(f"there is no soak {', '.join(sorted(unknown))}; there are {', '.join(SOAKS)}")
     session.install("-e", ".", *group("test"))
     for name in session.posargs or SOAKS:
-        command = ["pytest", "-n", "2", "-rP", "--hypothesis-profile", "soak", *SOAKS[name]]
-        output = str(session.run(*command, env={"CRASHES": "500"}, silent=True))
+        command = ["pytest", "-n", "2", "--dist", "loadgroup", "-rP", "--hypothesis-profile", "soak", *SOAKS[name]]
+        output = str(session.run(*command, env={"CRASHES": "500", "UPGRADE_KILLS": "200"}, silent=True))
         session.log("for benchmarks/results:\n%s", summary(name, output))
 
 

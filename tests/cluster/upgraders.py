@@ -16,7 +16,7 @@ from tempfile import TemporaryDirectory
 from types import MappingProxyType
 from typing import Any
 
-from tests.cluster.servers import HOST, PATIENCE_S, ROOT
+from tests.cluster.servers import HOST, PATIENCE_S, ROOT, await_true, lives, python_daemons
 
 Said = dict[str, Any]
 NOTHING: Mapping[str, str] = MappingProxyType({})
@@ -83,10 +83,12 @@ class Upgrader:
         return said
 
     def kill(self) -> None:
-        """As `kill -9` does, with its JVM."""
+        """As `kill -9` does, with its JVM; the Python workers of that JVM must see it and end."""
+        workers = python_daemons(self.process.pid)
         if self.process.poll() is None:
             os.killpg(self.process.pid, signal.SIGKILL)
         self.process.wait()
+        await_true(lambda: not any(map(lives, workers)), "the Python workers end")
 
     def _read(self) -> None:
         assert self.process.stdout is not None
