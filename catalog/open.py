@@ -128,7 +128,7 @@ class _Opening:
             if Mark.STASH_VERSION not in stash.head.state.marks:
                 _initialize(self.project, stash)
             elif stash.head.state.marks[Mark.STASH_VERSION] < self.project.current:
-                self._upgrade(log, fence, self.place)
+                self._upgrade(log, fence, self.place, reapply=self.upgrading.reapply)
                 stash = self._stash(log)
                 stash.resume(fence)
             elif stash.head.state.marks.get(Mark.RUNNING_STEP, 0):
@@ -170,7 +170,7 @@ class _Opening:
             place = Place(str(scratch), {}, self.project)
             log, fence = _copy(stash.view(), scratch, self.project)
             if version < self.project.current:
-                self._upgrade(log, fence, place)
+                self._upgrade(log, fence, place, reapply=True)  # the store itself stays as it is
             copy = self._stash(log)
             copy.resume(fence)
             return Catalog(copy, mode, place, scratch=scratch, copied_ts=stash.ts, rebuild=rebuild)
@@ -215,7 +215,7 @@ class _Opening:
 
         return Journal(log, Registry.of(self.project.current_types), fence, log.state(log.verify()))
 
-    def _upgrade(self, log: Log, fence: Fence, place: Place) -> None:
+    def _upgrade(self, log: Log, fence: Fence, place: Place, *, reapply: bool) -> None:
         from catalog.engine.progress import Silent  # noqa: PLC0415 - as above
         from catalog.engine.run import upgrade  # noqa: PLC0415
         from catalog.engine.step import Runner  # noqa: PLC0415
@@ -225,7 +225,7 @@ class _Opening:
         jobs = SparkJobs(lambda: find_session(self.upgrading.spark))
         progress = self.upgrading.progress or Silent()
         runner = Runner(self._journal(log, fence), self.project, (place.uri, place.options), jobs, progress)
-        upgrade(runner, reapply=self.upgrading.reapply)
+        upgrade(runner, reapply=reapply)
 
 
 def _make_store(storage: Storage, project: Project) -> None:

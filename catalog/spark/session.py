@@ -1,7 +1,7 @@
 """A local SparkSession that starts quickly and says nothing on the terminal.
 
-Spark listens on the loopback interface only, and whatever it has to say goes to a log file. A session that somebody
-else started is used as it is. Importing this loads no pyspark.
+Where its executors are on this machine, Spark listens on the loopback interface only; whatever it has to say goes to a
+log file. A session that somebody else started is used as it is. Importing this loads no pyspark.
 """
 
 from __future__ import annotations
@@ -30,8 +30,6 @@ _EXIT_S = 60
 _LOG_LINES_SHOWN = 5
 
 _SETTINGS = {
-    "spark.driver.host": _LOOPBACK,
-    "spark.driver.bindAddress": _LOOPBACK,
     "spark.python.daemon.module": "catalog.spark.daemon",
     "spark.python.unix.domain.socket.enabled": "true",
     "spark.sql.catalogImplementation": "in-memory",
@@ -40,6 +38,8 @@ _SETTINGS = {
     "spark.ui.liveUpdate.period": "0ms",
     "spark.ui.showConsoleProgress": "false",
 }
+_NEAR = {"spark.driver.host": _LOOPBACK, "spark.driver.bindAddress": _LOOPBACK}
+"""Where executors are on this machine: nobody else can connect. Executors elsewhere have to."""
 _SHORT_JOBS = {"spark.sql.codegen.wholeStage": "false", "spark.sql.codegen.factoryMode": "NO_CODEGEN"}
 _JAVA_SETTING = "spark.driver.extraJavaOptions"
 _ARCHIVE = "classes.jsa"
@@ -68,10 +68,11 @@ def local_session(
     present = SparkSession.getActiveSession()
     if present is not None:
         return present
-    with _environment(_worker_environment()):
+    is_near = _is_near((settings or {}).get("spark.master", "local"))
+    with _environment(_worker_environment(is_near=is_near)):
         if SparkContext._gateway is None:  # noqa: SLF001 - or Java is there already, with the settings it was given
             folder = Path(tempfile.mkdtemp(prefix="catalog-spark-"))
-            made = _settings(folder, short_jobs=short_jobs) | dict(settings or {})
+            made = _settings(folder, short_jobs=short_jobs) | (_NEAR if is_near else {}) | dict(settings or {})
             java = [*_java_options(short_jobs=short_jobs), *_archive_options(archive, folder)]
             made[_JAVA_SETTING] = " ".join([*java, made.get(_JAVA_SETTING, "")]).strip()
             conf = SparkConf(loadDefaults=False).setAll(list(made.items()))
@@ -98,6 +99,10 @@ def _at_address(address: str) -> SparkSession:
         raise SparkStartError(str(error), address) from error
 
 
+def _is_near(master: str) -> bool:
+    return master.startswith(("local", "spark://127.", "spark://localhost:"))
+
+
 def _java_options(*, short_jobs: bool) -> list[str]:
     return [*_JAVA, *(_JAVA_SHORT_JOBS if short_jobs else []), f'"-Dlog4j2.configurationFile={_LOGGING.as_uri()}"']
 
@@ -121,14 +126,15 @@ def _settings(folder: Path, *, short_jobs: bool) -> dict[str, str]:
     }
 
 
-def _worker_environment() -> dict[str, str]:
+def _worker_environment(*, is_near: bool) -> dict[str, str]:
     """Workers import what this process would, wherever it was started."""
+    bound = {"SPARK_LOCAL_IP": _LOOPBACK} if is_near else {}
     return {
         "PYSPARK_DRIVER_PYTHON": sys.executable,
         "PYSPARK_PYTHON": sys.executable,
         "PYTHONPATH": os.pathsep.join(os.path.abspath(entry) for entry in sys.path),  # noqa: PTH100 - empty: here
         "PYTHONSAFEPATH": "1",  # the folder it was started in may have packages of the same names
-        "SPARK_LOCAL_IP": _LOOPBACK,
+        **bound,
     }
 
 
