@@ -34,6 +34,9 @@ _COLUMNS = pa.schema([("bucket", pa.int32()), ("payload", pa.binary())])
 _REPORT, _FINDING, _ERROR = -1, -2, -3
 _POLL_S = 0.2
 _END_S = 60
+_ATTEMPTS = 3
+_REPEATED_TOO_LATE = "shuffle map stage with indeterminate output"
+"""What Spark says where it lost what a task made, after others had begun to use it."""
 
 
 @dataclass(slots=True)
@@ -88,12 +91,23 @@ class SparkJobs:
             frame = frame.unionAll(other)
         if gather is not None:
             frame = frame.repartition(buckets, "bucket").mapInArrow(_gathered(gather), _SCHEMA)
-        for row in _Job(self.session, frame).run(watch, count):
+        for row in self._run(frame, watch, count):
             content = pickle.loads(row["payload"])  # noqa: S301 - written by our own tasks
             if row["bucket"] == _ERROR:
                 raise content
             (outcome.reports if row["bucket"] == _REPORT else outcome.findings).append(content)
         return outcome
+
+    def _run(self, frame: DataFrame, watch: Watch, count: int) -> list[Any]:
+        """Every attempt of a task reports files of its own: if Spark had to repeat some too late, it repeats all."""
+        for _ in range(_ATTEMPTS - 1):
+            try:
+                return _Job(self.session, frame).run(watch, count)
+            except SparkJobError as error:
+                if _REPEATED_TOO_LATE not in str(error.__cause__):
+                    raise
+                frame = frame.select("*")  # planned anew: a plan remembers that it failed
+        return _Job(self.session, frame).run(watch, count)
 
 
 def answered(answer: Answer) -> Iterator[pa.RecordBatch]:

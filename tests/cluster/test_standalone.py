@@ -13,7 +13,16 @@ import pytest
 from catalog.generator import generate
 from catalog.upgrade import PROJECT
 from tests.cluster.fencing import fence_in_the_middle, hear_begin
-from tests.cluster.servers import HOST, OTHER_HOST, Cluster, await_true, lives, python_daemons, signal_tasks
+from tests.cluster.servers import (
+    HOST,
+    OTHER_HOST,
+    Cluster,
+    await_true,
+    descendants,
+    lives,
+    python_daemons,
+    signal_tasks,
+)
 from tests.cluster.upgraders import Upgrader
 from tests.contract.conftest import make_bucket, storage_options
 from tests.kills.verdict import Reference
@@ -23,6 +32,7 @@ OLDEST = 14
 SPECULATION = {
     "spark.speculation": "true",
     "spark.speculation.interval": "100ms",
+    "spark.speculation.minTaskRuntime": "2s",
     "spark.speculation.multiplier": "1.5",
     "spark.speculation.quantile": "0.1",
     "spark.speculation.task.duration.threshold": "2s",
@@ -71,7 +81,8 @@ def test_tasks_that_hang_are_speculated_and_killed_ones_repeated(
         signal_tasks(signal.SIGCONT, here)
     assert said[-1].get("ended") == 16
     hear_begin(upgrader, 18)
-    assert signal_tasks(signal.SIGKILL, there)
+    lost = upgrader.spark_said("Lost task")
+    await_true(lambda: signal_tasks(signal.SIGKILL, there) and upgrader.spark_said("Lost task") > lost, "one is hit")
     upgrader.finish()
     reference.examine_upgraded(store)
 
@@ -90,10 +101,27 @@ def test_a_leader_that_is_fenced_stops_its_job(
     reference.examine_upgraded(store, deaths=1)
 
 
+def test_what_a_lost_worker_reported_is_reported_again(
+    reference: Reference, cluster: Cluster, upgrader: Upgrader, tmp_path: Path
+) -> None:
+    """Spark cannot repeat some tasks alone when others have used their reports, which differ: all are repeated."""
+    assert reference.rows
+    await_executors(upgrader)
+    held = tmp_path / "held"
+    upgrader.tell(do="lose", held=str(held), tasks=8)
+    pid = int(await_true(lambda: held.exists() and held.read_text(), "all have reported"))
+    (host,) = (host for host, worker in cluster.workers.items() if pid in descendants(worker.process.pid))
+    cluster.workers.pop(host).kill()
+    cluster.start_worker(host)
+    assert upgrader.hear() == {"reports": list(range(8)), "findings": [8]}
+
+
 def test_a_worker_killed_in_the_middle_does_no_harm(
     reference: Reference, cluster: Cluster, upgrader: Upgrader, tmp_path: Path
 ) -> None:
     """Its executor dies with it, at any time of a step; the other does what is left, and every row is there once."""
+    await_executors(upgrader)
+    lost = upgrader.spark_said("Lost executor")
     store = shutil.copytree(reference.template, tmp_path / "store")
     upgrader.upgrade(store, cluster.address, generation=1)
     step = random.SystemRandom().choice(range(OLDEST + 1, 21))
@@ -104,5 +132,16 @@ def test_a_worker_killed_in_the_middle_does_no_harm(
     worker.kill()
     upgrader.finish()
     reference.examine_upgraded(store)
+    assert upgrader.spark_said("Lost executor") > lost
     await_true(lambda: not [pid for pid in daemons if lives(pid)], "its Python workers end")
     cluster.start_worker(OTHER_HOST)
+
+
+def await_executors(upgrader: Upgrader) -> None:
+    """Both of them: one that was killed has a successor."""
+
+    def found() -> bool:
+        upgrader.tell(do="executors")
+        return upgrader.hear() == {"executors": 2}
+
+    await_true(found, "the workers have executors")

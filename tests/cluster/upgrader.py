@@ -6,9 +6,13 @@ A process speaks to Spark either as ever or by Connect, for its whole life: the 
 from __future__ import annotations
 
 import json
+import os
+import signal
 import sys
 import time
-from collections.abc import Mapping
+import uuid
+from collections.abc import Iterator, Mapping
+from pathlib import Path
 from typing import Any
 
 import pyspark.sql.connect.session  # noqa: F401 - loaded before the clock runs
@@ -19,6 +23,7 @@ from catalog import open_catalog
 from catalog.engine.plan import StepPlan
 from catalog.engine.progress import Counts
 from catalog.errors import CatalogError
+from catalog.spark.jobs import Answer, SparkJobs
 from catalog.spark.session import local_session
 
 
@@ -66,11 +71,39 @@ def jobs(told: dict[str, Any]) -> None:
     answer(jobs=list(local_session().sparkContext.statusTracker().getActiveJobsIds()))
 
 
+def executors(told: dict[str, Any]) -> None:
+    """How many a session of ours has."""
+    del told
+    known = local_session().sparkContext._jsc.sc().getExecutorMemoryStatus().size()  # noqa: SLF001 - not in Python
+    answer(executors=known - 1)  # the driver is among them
+
+
+def lose(told: dict[str, Any]) -> None:
+    """A job whose tasks report something else at every attempt, and that stops once when all have reported."""
+    held = Path(told["held"])
+
+    def work(number: int) -> Answer:
+        return (number, uuid.uuid4().hex), [(0, b"blob")]
+
+    def gather(blobs: list[bytes]) -> Iterator[int]:
+        try:
+            with held.open("x") as mine:
+                mine.write(f"{os.getpid()}\n")
+        except FileExistsError:
+            yield len(blobs)
+        else:
+            signal.pause()
+
+    spark = SparkJobs(local_session)
+    done = spark.collect([spark.tasks(work, range(told["tasks"]))], lambda *_: None, gather=gather, buckets=2)
+    answer(reports=sorted(number for number, _ in done.reports), findings=done.findings)
+
+
 def main() -> None:
     answer(ready=True)
     for line in sys.stdin:
         told = json.loads(line)
-        {"upgrade": upgrade, "jobs": jobs}[told["do"]](told)
+        {"upgrade": upgrade, "jobs": jobs, "executors": executors, "lose": lose}[told["do"]](told)
 
 
 if __name__ == "__main__":

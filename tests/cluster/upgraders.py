@@ -10,7 +10,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Iterator, Mapping
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from pathlib import Path
 from tempfile import TemporaryDirectory
 from types import MappingProxyType
@@ -24,6 +24,7 @@ NOTHING: Mapping[str, str] = MappingProxyType({})
 
 class Upgrader:
     def __init__(self, folder: Path) -> None:
+        self.folder = folder
         path = os.pathsep.join([str(ROOT), *filter(None, [os.environ.get("PYTHONPATH")])])
         environment = os.environ | {"PYTHONPATH": path, "TMPDIR": str(folder), "SPARK_LOCAL_IP": HOST}
         self.process = subprocess.Popen(
@@ -82,6 +83,10 @@ class Upgrader:
         assert "done" in said[-1], said
         return said
 
+    def spark_said(self, words: str) -> int:
+        """How often the log of its Spark has these words."""
+        return sum(log.read_text(errors="replace").count(words) for log in self.folder.glob("*/spark.log"))
+
     def kill(self) -> None:
         """As `kill -9` does, with its JVM; the Python workers of that JVM must see it and end."""
         workers = python_daemons(self.process.pid)
@@ -116,7 +121,8 @@ class Upgraders:
             upgrader.kill()
             for stream in (upgrader.process.stdin, upgrader.process.stdout):
                 assert stream is not None
-                stream.close()
+                with suppress(BrokenPipeError):  # it ended before it was told something
+                    stream.close()
 
     def _start(self) -> Upgrader:
         self._all.append(Upgrader(self._folder))
