@@ -157,7 +157,7 @@ def whole(folder: Path, rows: int) -> None:
 
 
 def memory(rows: int) -> None:
-    """Peak memory of the driver, in processes of their own."""
+    """Peak memory of the driver during a columnar step, in processes of their own."""
     peaks = {count: peak_mib(count) for count in (4 * rows // 10, 4 * rows)}
     (few, low), (many, high) = peaks.items()
     print(f"peak memory of the driver: {high:.0f} MiB at {many:,} rows, {low:.0f} at {few:,}:", end=" ")
@@ -168,11 +168,10 @@ def peak_mib(rows: int) -> float:
     with tempfile.TemporaryDirectory() as name:
         store_of_items(Path(name) / "store", 17, rows)
         script = (
-            "import sys\nfrom catalog import open_catalog\n"
-            "from catalog.spark.session import local_session\n"
-            "with open_catalog(sys.argv[1], spark=local_session(short_jobs=False)) as catalog:\n"
-            "    peak = next(l for l in open('/proc/self/status') if l.startswith('VmHWM'))\n"
-            "    print(int(peak.split()[1]) / 1024)\n"
+            "import sys\nfrom pathlib import Path\nfrom benchmarks.upgrade import PROJECT, runner_of\n"
+            "runner_of(Path(sys.argv[1])).run(PROJECT.migration_from(17, PROJECT.build))\n"
+            "peak = next(line for line in open('/proc/self/status') if line.startswith('VmHWM'))\n"
+            "print(int(peak.split()[1]) / 1024)\n"
         )
         command = [sys.executable, "-c", script, f"{name}/store"]
         environment = {**os.environ, "PYTHONPATH": str(Path(__file__).parents[1])}
