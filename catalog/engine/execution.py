@@ -15,7 +15,7 @@ from catalog.engine.frames import frame_job
 from catalog.engine.naming import Naming
 from catalog.engine.parts import Division, divide, part_numbers, read_shuffled
 from catalog.engine.plan import StepPlan, touched
-from catalog.engine.prints import Wanted
+from catalog.engine.prints import Kind, Wanted, key_kind, unique_kind
 from catalog.engine.progress import Counts
 from catalog.engine.tasks import InsertTask, Report, Setting, Task, gather, kinds_of, run_insert, run_task
 from catalog.engine.types import ENGINE_COLLECTIONS, registry_of, row_types
@@ -25,7 +25,6 @@ from catalog.log.protocol import DataFile, Fence, FileKind, Log, State
 from catalog.project import Project
 from catalog.spark.jobs import Answer, SparkJobs, Watch
 from catalog.stash.collections import Collection, encode
-from catalog.stash.constraints import Reference
 from catalog.stash.view import Bases, load_view
 
 if TYPE_CHECKING:
@@ -110,6 +109,10 @@ class Execution:
         wanted = {name: Wanted.all_of(self.constraints, name) for name in self.changed}
         for target in {reference.target for own in wanted.values() for reference in own.references} - wanted.keys():
             wanted[target] = Wanted(keys=True)
+        compared = self._compared(wanted)
+        for name, own in compared.items():
+            rest = tuple(unique for unique in wanted[name].uniques if unique not in own.uniques)
+            wanted[name] = replace(wanted[name], keys=not own.keys, uniques=rest)
         rows = sum(file.rows for file in state.files.values() if file.collection in self.changed)
         return Setting(
             log=source.log,
@@ -120,11 +123,29 @@ class Execution:
             base_ts=state.version,
             commit_ts=state.version + 1,
             created=frozenset(self.changed - stored),
-            wanted=wanted,
+            wanted={name: own for name, own in wanted.items() if own},
+            compared=compared,
             buckets=min(_BUCKETS_MAX, rows // _ROWS_PER_BUCKET + 2),
             faults_max=source.faults_max,
             sample=source.sample,
         )
+
+    def _compared(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
+        """What is in order after a columnar action if it was before and no row differs in it.
+
+        Keys that others refer to are needed in any case; and whoever wants to know of every fault trusts nothing.
+        """
+        if self.source.faults_max is None:
+            return {}
+        referred = {reference.target for own in wanted.values() for reference in own.references}
+        return {
+            name: Wanted(
+                keys=name not in referred,
+                uniques=tuple(unique for unique in wanted[name].uniques if unique.since <= self.plan.previous),
+            )
+            for name, actions in self.actions.items()
+            if isinstance(actions[0], Columnar) and name not in _additions(self.plan)
+        }
 
     def _rewrite(self) -> None:
         divisions = {name: divide(self.source.log, self.state, name) for name in self.actions}
@@ -146,7 +167,8 @@ class Execution:
         self._take(reports, divisions)
         framed = (name for action in self.framed for name in action.writes)  # no report tells of a frame without rows
         self.lost = frozenset({*framed, *(report.collection for report in reports if report.keys_changed)})
-        self._name([*findings, *self._scan_referring()])
+        differing = frozenset[Kind]().union(*(report.differing for report in reports))
+        self._name([*findings, *self._scan(differing)])
 
     def _tasks(self, name: str, division: Division, first_ids: Sequence[int] = (), *, dry: bool = False) -> list[Task]:
         ids = first_ids or [0] * len(division.parts)
@@ -244,18 +266,27 @@ class Execution:
                 self._violate(Rule.KEY, allocator, told)
         self._allocate(allocator, used)
 
-    def _scan_referring(self) -> list[Any]:
-        """References from collections that stay to rows that may be gone."""
+    def _scan(self, differing: frozenset[Kind]) -> list[Any]:
+        """What the rows after the step have to be looked at for.
+
+        That is whatever was compared and differs, and references from collections that stay to rows that may be gone.
+        """
+        wanted = {
+            name: Wanted(
+                keys=key_kind(name) in differing,
+                uniques=tuple(unique for unique in own.uniques if unique_kind(unique) in differing),
+            )
+            for name, own in self.setting.compared.items()
+        }
         stored = {file.collection for file in self.state.files.values()}
-        referring: dict[str, tuple[Reference, ...]] = {}
         for reference in self.constraints.references:
             if reference.target in self.lost and reference.collection in stored - self.changed - self._replaced():
-                referring[reference.collection] = (*referring.get(reference.collection, ()), reference)
-        if not referring or self.made.violations:
+                own = wanted.get(reference.collection, Wanted())
+                wanted[reference.collection] = replace(own, references=(*own.references, reference))
+                wanted[reference.target] = replace(wanted.get(reference.target, Wanted()), keys=True)
+        wanted = {name: own for name, own in wanted.items() if own}
+        if not wanted or self.made.violations:
             return []
-        wanted = {name: Wanted(references=references) for name, references in referring.items()}
-        for target in {reference.target for references in referring.values() for reference in references}:
-            wanted[target] = replace(wanted.get(target, Wanted()), keys=True)
         setting = replace(self.setting, wanted=wanted)
         divisions = {name: divide(self.source.log, self._after(), name) for name in wanted}
         planned = {name: (division, [Task(part) for part in division.parts]) for name, division in divisions.items()}

@@ -16,6 +16,7 @@ from google.protobuf.text_format import MessageToString
 
 from catalog.actions import Columnar, Delete, PerRow
 from catalog.codec import first_difference
+from catalog.engine.prints import Kind, Wanted, follow, key_kind, unique_kind
 from catalog.engine.types import Columns, RowType
 from catalog.engine.violations import LISTED_MAX, Rule, Violations
 from catalog.errors import CatalogError, UndecodableRowError, UnfitColumnError
@@ -117,6 +118,7 @@ class Rewrite:
     def __init__(self, old: RowType, new: Registry, judge: Judge) -> None:
         self.old, self.new, self.judge = old, new, judge
         self.keys_changed = False
+        self.differing: set[Kind] = set()
         self.changed = 0
         self.ids_used = 0
 
@@ -157,9 +159,9 @@ class Rewrite:
 
 
 class RewriteColumns(Rewrite):
-    def __init__(self, old: RowType, new: Registry, judge: Judge, action: Columnar) -> None:
+    def __init__(self, old: RowType, new: Registry, judge: Judge, action: Columnar, compared: Wanted) -> None:
         super().__init__(old, new, judge)
-        self.action = action
+        self.action, self.compared = action, compared
 
     def batch(self, rows: Rows) -> dict[str, Rows]:
         collection = self.action.collection
@@ -172,7 +174,17 @@ class RewriteColumns(Rewrite):
         before, after = self.judge.settle(rows, collection, self.show, attempt)
         self.keys_changed |= not after.keys.equals(before.keys)
         self.changed += len(after.keys)
-        return {collection: self.written(collection, after)}
+        written = self.written(collection, after)
+        self._compare(decoded, written)
+        return {collection: written}
+
+    def _compare(self, before: tuple[pa.StructArray, pa.StructArray], after: Rows) -> None:
+        """See in what of that which must be unique the rows differ."""
+        if self.compared.keys and self.keys_changed:
+            self.differing.add(key_kind(self.action.collection))
+        for unique in self.compared.uniques:
+            if any(follow(path, *before) != follow(path, *(after.decoded or before)) for path in unique.paths):
+                self.differing.add(unique_kind(unique))
 
     def _change(self, decoded: tuple[pa.StructArray, pa.StructArray]) -> Rows:
         """The changed rows; faults the first that the migration cannot take."""

@@ -71,6 +71,8 @@ class Setting:
     """Collections that hold nothing before the step: what is made for them is base."""
     wanted: Mapping[str, Wanted] = field(default_factory=dict)
     """The prints to be made, by collection."""
+    compared: Mapping[str, Wanted] = field(default_factory=dict)
+    """What need not be printed as long as no row differs in it from before."""
     buckets: int = 1
     faults_max: int | None = 1
     """None: set aside as many rows as are listed."""
@@ -111,6 +113,8 @@ class Report:
     ids: int = 0
     id_bounds: tuple[int, int] | None = None
     keys_changed: bool = False
+    differing: frozenset[Kind] = frozenset()
+    """Of what was compared, that in which some row differs from before."""
     violations: Violations = field(default_factory=Violations)
 
 
@@ -175,6 +179,7 @@ def run_task(
             report.rows_after[name] = table.num_rows
         if rewrite is not None:
             report.changed, report.keys_changed, report.ids = rewrite.changed, rewrite.keys_changed, rewrite.ids_used
+            report.differing = frozenset(rewrite.differing)
     except TooManyFaults:
         pass
     return report, emission
@@ -251,7 +256,8 @@ def _rewrite(setting: Setting, task: Task, judge: Judge) -> Rewrite | None:
     new = registry_of(project, setting.new)
     match task.actions:
         case (Columnar() as action,):
-            return RewriteColumns(old, new, judge, action)
+            compared = setting.compared.get(task.part.collection, Wanted())
+            return RewriteColumns(old, new, judge, action, compared)
         case (PerRow() as action,):
             return RewriteRows(old, new, judge, action, task.first_id)
         case _:
