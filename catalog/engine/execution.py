@@ -113,7 +113,8 @@ class Execution:
         for name, own in compared.items():
             rest = tuple(unique for unique in wanted[name].uniques if unique not in own.uniques)
             wanted[name] = replace(wanted[name], keys=not own.keys, uniques=rest)
-        rows = sum(file.rows for file in state.files.values() if file.collection in self.changed)
+        printed = {name for name, own in wanted.items() if own.keys or own.uniques}
+        rows = sum(file.rows for file in state.files.values() if file.collection in printed)
         return Setting(
             log=source.log,
             project=source.project.name,
@@ -125,7 +126,7 @@ class Execution:
             created=frozenset(self.changed - stored),
             wanted={name: own for name, own in wanted.items() if own},
             compared=compared,
-            buckets=min(_BUCKETS_MAX, rows // _ROWS_PER_BUCKET + 2),
+            buckets=min(_BUCKETS_MAX, rows // _ROWS_PER_BUCKET + 1),
             faults_max=source.faults_max,
             sample=source.sample,
         )

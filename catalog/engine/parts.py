@@ -19,7 +19,7 @@ from catalog.errors import CorruptFileError
 from catalog.log.protocol import ROWS, DataFile, FileKind, Log, RowGroup, State
 from catalog.stash.view import merged, overlaid
 
-PART_BYTES = 16 * 2**20
+PART_BYTES = 32 * 2**20
 """Before compression: enough to outweigh the start of a task, and little enough for several tasks to a core."""
 TAIL_BYTES_MAX = 8 * 2**20
 """Of the files of a tail that every task reads by itself."""
