@@ -50,4 +50,6 @@ def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that f
     from catalog.upgrade import PROJECT  # noqa: PLC0415
 
     patience, upgrading = Patience(deploy_generation, lock_timeout_s), Upgrading(spark, reapply, progress)
+    if mode not in set(Mode):
+        raise ValueError(f"{mode!r} is no mode of opening a store: there are {', '.join(Mode)}")
     return open_store(PROJECT, store, Mode(mode), options or {}, patience, upgrading)

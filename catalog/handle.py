@@ -86,8 +86,7 @@ class Catalog:
     @contextmanager
     def transaction(self) -> Iterator[Transaction]:
         """Commits on exit, rolls back on an exception."""
-        if self._mode in {Mode.READ_ONLY, Mode.DEBUG}:
-            raise ReadOnlyError(self._mode)
+        self._require_writable()
         with self._stash.transaction() as transaction:
             yield transaction
 
@@ -163,12 +162,17 @@ class Catalog:
 
     def allocate(self, name: str) -> int:
         """A new id; ids come in blocks, in commits of their own, so there may be gaps."""
+        self._require_writable()
         following, end = self._ids.get(name, (0, 0))
         if following == end:
             following = self._stash.allocate(name, _ID_BLOCK)
             end = following + _ID_BLOCK
         self._ids[name] = (following + 1, end)
         return following
+
+    def _require_writable(self) -> None:
+        if self._mode in {Mode.READ_ONLY, Mode.DEBUG}:
+            raise ReadOnlyError(self._mode)
 
     def close(self) -> None:
         if self._heartbeat is not None:

@@ -21,10 +21,14 @@ class ObjectStorage:
     remote = True
 
     def __init__(self, uri: str, options: Mapping[str, str]) -> None:
-        import obstore  # noqa: PLC0415 - only object stores need it
-        from obstore import exceptions, store  # noqa: PLC0415
-
         self.uri = uri.rstrip("/")
+        try:
+            import obstore  # noqa: PLC0415 - only object stores need it
+            from obstore import exceptions, store  # noqa: PLC0415
+        except ImportError as error:
+            reason = "its client is not installed: pip install 'stash-catalog[s3]'"
+            raise StoreUnreachableError(self.uri, "open", reason) from error
+
         self._obstore: Any = obstore
         open_store: Any = store.from_url
         self._errors = (OSError, ValueError, exceptions.BaseError)

@@ -18,6 +18,7 @@ from catalog.errors import (
     ReadOnlyError,
     StaleGenerationError,
     StoreTooNewError,
+    StoreUnreachableError,
     UpgradeNeededError,
 )
 from catalog.handle import Mode
@@ -224,3 +225,23 @@ def test_a_new_store_is_sound(store: Path) -> None:
     with open_catalog(store, "read-only") as catalog:
         head = catalog._stash.head  # noqa: SLF001
         assert fsck(head.log, head.registry, head.constraints).findings == ()
+
+
+def test_a_mode_that_there_is_not_is_told_with_those_that_there_are(store: Path) -> None:
+    """A misspelt word is no riddle."""
+    with pytest.raises(ValueError, match=r"'readonly' is no mode .* leader, member, read-only, savepoint, debug"):
+        open_catalog(store, "readonly")
+
+
+@pytest.mark.parametrize("mode", ["read-only", "debug"])
+def test_whoever_only_reads_is_given_no_ids(store: Path, mode: str) -> None:
+    """And is told why, as for any other write."""
+    with open_catalog(store, mode) as catalog, pytest.raises(ReadOnlyError):
+        catalog.allocate("item")
+
+
+def test_an_object_store_without_its_client_says_what_to_install(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its client is an extra of the package."""
+    monkeypatch.setitem(sys.modules, "obstore", None)
+    with pytest.raises(StoreUnreachableError, match=r"pip install 'stash-catalog\[s3\]'"):
+        open_catalog("s3://bucket/store")
