@@ -18,7 +18,7 @@ FIRST_PROTO_VERSION: Final = 15
 STASH_VERSION: Final = 22
 """The version that this build reads, writes and initialises."""
 
-BUILD: Final = "0.1.0"
+BUILD: Final = "0.2.0.dev0"
 """The version of this build."""
 
 
