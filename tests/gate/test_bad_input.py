@@ -272,6 +272,10 @@ def test_history_with_damaged_commits_in_it_is_compared_where_it_can_be(released
 
 def test_damage_that_was_committed_is_mended_from_the_last_commit_that_can_be_read(released: Copy) -> None:
     """HEAD would bring back the damage itself."""
+    # A commit of its own for each, whatever was committed before.
+    released.write(VERSION, released.read(VERSION) + "\n# readable\n")
+    released.write(HASHES, released.read(HASHES) + "\n")
+    released.commit("a good day")
     good = released.git("rev-parse", "HEAD")[:10]
     for path in (HASHES, VERSION):
         released.write(path, "nobody can read this")
