@@ -78,7 +78,7 @@ def history(folder: Path) -> None:
 def reading(folder: Path) -> None:
     """Every item as typed columns, opening included, against pyarrow and ptars on the same files."""
     with open_catalog(folder / "large") as catalog:
-        catalog._stash.consolidate("item")  # noqa: SLF001
+        catalog._stash.consolidate("item")  # noqa: SLF001 - by itself it would come later
     items = [
         file for file in newest_state(folder).files.values() if file.collection == "item" and file.kind is FileKind.BASE
     ]
@@ -139,7 +139,7 @@ def store(path: Path, items: int) -> Catalog:
                     ItemKey(id=number), ItemValue(schema_id=3, name=f"t{number}", owner_id=SYSTEM, create_sql=SQL)
                 )
     if items:
-        catalog._stash.consolidate("item")  # noqa: SLF001
+        catalog._stash.consolidate("item")  # noqa: SLF001 - by itself it would come later
     return catalog
 
 
@@ -162,7 +162,7 @@ def align(*catalogs: Catalog) -> None:
     """Bring each to just after a checkpoint."""
     every = Policy().checkpoint_every
     for catalog in catalogs:
-        while catalog.ts - catalog._stash.head.log.checkpointed() >= every or catalog.ts % every != 1:  # noqa: SLF001
+        while catalog.ts - catalog._stash.head.log.checkpointed() >= every or catalog.ts % every != 1:  # noqa: SLF001 - the distance that is to be equal
             touch(catalog)
 
 
@@ -173,7 +173,7 @@ def opening(path: Path) -> None:
 
 def newest_state(folder: Path) -> State:
     with open_catalog(folder / "large", "read-only") as catalog:
-        return catalog._stash.head.state  # noqa: SLF001
+        return catalog._stash.head.state  # noqa: SLF001 - the files that the peer reads too
 
 
 class BareTable:
@@ -195,7 +195,7 @@ class BareTable:
         stats = json.dumps({"numRecords": 1, "minValues": {"ts": 0}, "maxValues": {"ts": 0}, "nullCount": {}})
         size = (self.path / name).stat().st_size
         table.create_write_transaction(
-            [AddAction(name, size, {"collection": "item"}, int(time.time() * 1000), True, stats)],  # noqa: FBT003
+            [AddAction(name, size, {"collection": "item"}, int(time.time() * 1000), True, stats)],  # noqa: FBT003 - positional in deltalake
             mode="append",
             schema=self.schema,
             partition_by=["collection"],

@@ -194,10 +194,9 @@ class _Opening:
             raise UpgradeNeededError(stash.head.log.uri, _version(stash), self.project.current)
 
     def _preflight(self, log: Log, stash: Stash, version: int) -> None:
-        from catalog.engine.journal import Journal  # noqa: PLC0415 - a store that is up to date needs no engine
-        from catalog.engine.run import preflight, require_not_undone, validate  # noqa: PLC0415
+        from catalog.engine.run import preflight, require_not_undone, validate  # noqa: PLC0415 - as in `_journal`
 
-        journal = Journal(log, stash.head.registry, stash.head.state.fence, stash.head.state)
+        journal = self._journal(log, stash.head.state.fence)
         validate(self.project, journal)
         if not self.upgrading.reapply:
             require_not_undone(journal, self.project)
@@ -278,7 +277,7 @@ def _copy(view: View, scratch: Path, project: Project) -> tuple[DeltaLog, Fence]
         for name in sorted(view.collections())
         for rows in base_tables(view, name, ts=0)
     ]
-    marks = {**view.state.marks, Mark.FRONTIER: 0, Mark.RUNNING_STEP: 0}
+    marks = {**view.state.marks, Mark.FRONTIER: 1, Mark.RUNNING_STEP: 0}  # it begins with this commit
     log.compare_and_append(log.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks))
     make_identity(open_storage(str(scratch), {}), project.name)
     return log, fence

@@ -9,7 +9,7 @@ import hashlib
 import re
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import total_ordering
+from functools import cache, total_ordering
 from importlib import import_module
 from pathlib import Path
 from types import ModuleType
@@ -88,6 +88,13 @@ class Project:
             raise StoreTooOldError(version, self.minimum)
         if version > self.current:
             raise StoreTooNewError(version, self.current)
+
+
+@cache
+def load_project(name: str) -> Project:
+    """A project by its name: its package is there under the same, on a driver and on every executor."""
+    project: Project = import_module(f"{name}.upgrade").PROJECT
+    return project
 
 
 def load_generated(project: str, stem: str, proto: str) -> ModuleType:

@@ -7,10 +7,9 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from importlib import import_module
 
 from catalog.errors import ReadOptionError
-from catalog.project import Project
+from catalog.project import Project, load_project
 
 STORAGE_PREFIX = "storage."
 PARTITION_BYTES = 16 * 2**20
@@ -56,13 +55,11 @@ class Request:
         return named | {f"{STORAGE_PREFIX}{name}": value for name, value in self.storage.items()}
 
     def load_project(self) -> Project:
-        """The project by its name: its package is there under the same, here and on every executor."""
         try:
-            project: Project = import_module(f"{self.project}.upgrade").PROJECT
+            return load_project(self.project)
         except (ImportError, AttributeError) as error:
             needed = "the name of a project that is installed on the driver and on every executor"
             raise ReadOptionError("project", f"{self.project} cannot be loaded: {error}", needed) from error
-        return project
 
 
 def _whole(options: Mapping[str, str], name: str, least: int) -> int:

@@ -14,10 +14,10 @@ from catalog.actions import Columnar, Delete, Frame, Insert, PerRow, Retire
 from catalog.engine.frames import frame_job
 from catalog.engine.naming import Naming
 from catalog.engine.parts import Division, divide, part_numbers, read_shuffled
-from catalog.engine.plan import StepPlan, touched
+from catalog.engine.plan import StepPlan, added_by, touched
 from catalog.engine.prints import Kind, Wanted, key_kind, unique_kind
 from catalog.engine.progress import Counts
-from catalog.engine.tasks import InsertTask, Report, Setting, Task, gather, kinds_of, run_insert, run_task
+from catalog.engine.tasks import Emission, InsertTask, Report, Setting, Task, gather, kinds_of, run_insert, run_task
 from catalog.engine.types import ENGINE_COLLECTIONS, registry_of, row_types
 from catalog.engine.violations import Rule, Violations
 from catalog.errors import UnwrittenStepError
@@ -75,8 +75,9 @@ class Execution:
         self.constraints = source.project.constraints.at(plan.version)
         self.actions = _rewriting(plan)
         self.framed = [action for action in plan.actions if isinstance(action, Frame)]
+        self.added = frozenset(name for action in plan.actions for name in added_by(action))
         self.changed = frozenset(
-            {*self.actions, *_additions(plan), *(name for action in self.framed for name in action.writes)}
+            {*self.actions, *self.added, *(name for action in self.framed for name in action.writes)}
         )
         self.setting = self._setting()
 
@@ -113,8 +114,6 @@ class Execution:
         for name, own in compared.items():
             rest = tuple(unique for unique in wanted[name].uniques if unique not in own.uniques)
             wanted[name] = replace(wanted[name], keys=not own.keys, uniques=rest)
-        printed = {name for name, own in wanted.items() if own.keys or own.uniques}
-        rows = sum(file.rows for file in state.files.values() if file.collection in printed)
         return Setting(
             log=source.log,
             project=source.project.name,
@@ -126,10 +125,16 @@ class Execution:
             created=frozenset(self.changed - stored),
             wanted={name: own for name, own in wanted.items() if own},
             compared=compared,
-            buckets=min(_BUCKETS_MAX, rows // _ROWS_PER_BUCKET + 1),
+            buckets=self._buckets(wanted),
             faults_max=source.faults_max,
             sample=source.sample,
         )
+
+    def _buckets(self, wanted: Mapping[str, Wanted]) -> int:
+        """As many as there are prints for; of references there are few that differ."""
+        printed = {name for name, own in wanted.items() if own.keys or own.uniques}
+        rows = sum(file.rows for file in self.state.files.values() if file.collection in printed)
+        return min(_BUCKETS_MAX, rows // _ROWS_PER_BUCKET + 1)
 
     def _compared(self, wanted: Mapping[str, Wanted]) -> dict[str, Wanted]:
         """What is in order after a columnar action if it was before and no row differs in it.
@@ -145,7 +150,7 @@ class Execution:
                 uniques=tuple(unique for unique in wanted[name].uniques if unique.since <= self.plan.previous),
             )
             for name, actions in self.actions.items()
-            if isinstance(actions[0], Columnar) and name not in _additions(self.plan)
+            if isinstance(actions[0], Columnar) and name not in self.added
         }
 
     def _rewrite(self) -> None:
@@ -288,7 +293,7 @@ class Execution:
         wanted = {name: own for name, own in wanted.items() if own}
         if not wanted or self.made.violations:
             return []
-        setting = replace(self.setting, wanted=wanted)
+        setting = replace(self.setting, wanted=wanted, buckets=self._buckets(wanted))
         divisions = {name: divide(self.source.log, self._after(), name) for name in wanted}
         planned = {name: (division, [Task(part) for part in division.parts]) for name, division in divisions.items()}
         frames, count = self._frames(setting, planned)
@@ -365,26 +370,19 @@ def _rewriting(plan: StepPlan) -> dict[str, tuple[Columnar | PerRow | Delete, ..
     return found
 
 
-def _additions(plan: StepPlan) -> Iterator[str]:
-    for action in plan.actions:
-        if isinstance(action, PerRow | Frame):
-            yield from action.into
-        if isinstance(action, Insert):
-            yield action.collection
-
-
 def _work(setting: Setting, task: Task) -> Answer:
-    report, emission = run_task(setting, task)
-    return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
+    return _answer(setting, *run_task(setting, task))
 
 
 def _insert(setting: Setting, task: InsertTask) -> Answer:
-    report, emission = run_insert(setting, task)
-    return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
+    return _answer(setting, *run_insert(setting, task))
 
 
 def _work_shuffled(setting: Setting, tasks: Sequence[Task], part: int, rows: pa.Table) -> Answer:
-    report, emission = run_task(setting, tasks[part], lambda taken: read_shuffled(rows, taken))
+    return _answer(setting, *run_task(setting, tasks[part], lambda taken: read_shuffled(rows, taken)))
+
+
+def _answer(setting: Setting, report: Report, emission: Emission) -> Answer:
     return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
 
 

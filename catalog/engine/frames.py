@@ -14,7 +14,7 @@ from catalog.datasource import dataframe
 from catalog.engine.prints import printed
 from catalog.engine.rewriting import Fault, Judge, Rows, TooManyFaults, judged, shown, verified
 from catalog.engine.tasks import Emission, Report, Setting, kinds_of, write_rows
-from catalog.engine.types import Columns, load_project, registry_of
+from catalog.engine.types import Columns
 from catalog.engine.violations import Rule, Violation
 from catalog.errors import UnfitColumnError, UnwrittenStepError
 from catalog.log.protocol import State
@@ -63,7 +63,7 @@ def _written(frame: DataFrame, setting: Setting, name: str, action: Frame, state
 
 def _encoding(setting: Setting, name: str) -> Callable[[Iterator[pa.RecordBatch]], Any]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
-        columns = Columns(registry_of(load_project(setting.project), setting.new).named(name))
+        columns = Columns(setting.registry.named(name))
         for batch in batches:
             if batch.num_rows:
                 yield _encoded(columns, batch, setting)
@@ -129,7 +129,7 @@ def _sound(batches: Iterator[pa.RecordBatch], judge: Judge) -> Iterator[pa.Recor
 
 
 def _print(setting: Setting, report: Report, table: pa.Table, emission: Emission, *, counts_ids: bool) -> None:
-    registry = registry_of(load_project(setting.project), setting.new)
+    registry = setting.registry
     columns = Columns(registry.named(report.collection))
     for batch in table.to_batches():
         decoded = columns.decode(batch["key"], batch["value"])

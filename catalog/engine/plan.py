@@ -94,10 +94,15 @@ def plan(project: Project, state: State, version: int, until: int) -> list[StepP
 
 
 def plan_step(project: Project, state: State, version: int) -> StepPlan:
+    return describe(migration_of(project, version), state, version)
+
+
+def migration_of(project: Project, version: int) -> MigrationModule:
+    """The migration that leads on from a version that is not the newest."""
     module = project.migration_from(version, project.build)
     if module is None:
         raise UnwrittenStepError(f"v{version}_to_v{version + 1}", "the dispatch has no migration for this version")
-    return describe(module, state, version)
+    return module
 
 
 def describe(module: MigrationModule, state: State, version: int) -> StepPlan:
@@ -140,11 +145,12 @@ def touched(actions: Iterable[Action]) -> frozenset[str]:
 
 def additions(actions: Iterable[Action]) -> frozenset[str]:
     """The collections to which actions add rows, and do nothing else."""
-    added = {collection for action in actions for collection in _added(action)}
-    return frozenset(added.difference(*({*_named(action)}.difference(_added(action)) for action in actions)))
+    added = {collection for action in actions for collection in added_by(action)}
+    return frozenset(added.difference(*({*_named(action)}.difference(added_by(action)) for action in actions)))
 
 
-def _added(action: Action) -> tuple[str, ...]:
+def added_by(action: Action) -> tuple[str, ...]:
+    """The collections to which an action adds rows, whatever else happens to them."""
     match action:
         case PerRow() | Frame():
             return action.into

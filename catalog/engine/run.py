@@ -11,9 +11,9 @@ from pathlib import Path
 from catalog.engine.events import Event, State, close_dead, read_events
 from catalog.engine.execution import Made
 from catalog.engine.journal import Journal
-from catalog.engine.plan import StepPlan, known_checksums, plan, plan_step
+from catalog.engine.plan import StepPlan, describe, known_checksums, migration_of, plan
 from catalog.engine.step import Runner
-from catalog.errors import ChecksumError, PreflightError, UndoneError, UnwrittenStepError
+from catalog.errors import ChecksumError, PreflightError, UndoneError
 from catalog.log.protocol import State as LogState
 from catalog.project import Project
 
@@ -31,12 +31,8 @@ def upgrade(runner: Runner, until: int | None = None, *, reapply: bool = False) 
         require_not_undone(journal, project)
     done = []
     while journal.version < (project.current if until is None else until):
-        version = journal.version
-        module = project.migration_from(version, project.build)
-        if module is None:
-            raise UnwrittenStepError(f"v{version}_to_v{version + 1}", "the dispatch has no migration for this version")
-        described = plan_step(project, journal.state, version)
-        done.append((described, runner.run(module)))
+        module = migration_of(project, journal.version)
+        done.append((describe(module, journal.state, journal.version), runner.run(module)))
     return done
 
 

@@ -43,10 +43,12 @@ from catalog.engine.rewriting import (
     shown,
     verified,
 )
-from catalog.engine.types import Columns, load_project, registry_of, row_types
+from catalog.engine.types import Columns, registry_of, row_types
 from catalog.engine.violations import LISTED_MAX, Rule, Violations
-from catalog.log.protocol import ROWS, DataFile, Fence, FileKind, Log
-from catalog.stash.arrays import binary_column
+from catalog.log.protocol import DataFile, Fence, FileKind, Log
+from catalog.project import load_project
+from catalog.stash.arrays import binary_column, dated
+from catalog.stash.collections import Registry
 from catalog.stash.consolidation import FILE_BYTES_MAX
 
 Found = tuple[Kind, bytes, int]
@@ -77,6 +79,11 @@ class Setting:
     faults_max: int | None = 1
     """None: set aside as many rows as are listed."""
     sample: int = SAMPLE
+
+    @property
+    def registry(self) -> Registry:
+        """The collections of the new version, in whatever process this is."""
+        return registry_of(load_project(self.project), self.new)
 
 
 @dataclass(frozen=True, slots=True)
@@ -190,7 +197,7 @@ def run_insert(setting: Setting, task: InsertTask) -> tuple[Report, Emission]:
     report, emission = Report(task.collection, 0), Emission()
     judge = judged(setting.faults_max, setting.sample)
     report.violations = judge.violations
-    kind = registry_of(load_project(setting.project), setting.new).named(task.collection)
+    kind = setting.registry.named(task.collection)
 
     def attempt(rest: Rows) -> Rows:
         return rest._replace(decoded=verified(Columns(kind), rest, sample=1, rule=Rule.ENCODE))
@@ -218,19 +225,16 @@ def write_rows(
     keys = ordered["key"]
     equal = pc.equal(keys.slice(0, len(keys) - 1), keys.slice(1)) if len(keys) > 1 else None
     if equal is not None and pc.any(equal).as_py():
-        kind = registry_of(load_project(setting.project), setting.new).named(collection)
+        kind = setting.registry.named(collection)
         for row in pc.indices_nonzero(equal).to_pylist():
             add(Rule.KEY, collection, shown(kind, keys[row].as_py()), "two rows have this key")
         kept = pa.chunked_array([pa.array([True]), pc.invert(equal).combine_chunks()])
         ordered = ordered.filter(kept)
     kind_of_file, ts = (FileKind.BASE, setting.base_ts) if is_base else (FileKind.TAIL, setting.commit_ts)
-    files = []
-    for batch in bounded_batches(ordered, bytes_max=FILE_BYTES_MAX, rows_max=ordered.num_rows):
-        dates = pa.repeat(pa.scalar(ts, pa.int64()), batch.num_rows)
-        diff = pa.repeat(pa.scalar(1, pa.int32()), batch.num_rows)
-        table = pa.Table.from_arrays([batch["key"], batch["value"], dates, diff], schema=ROWS)
-        files.append(setting.log.write(collection, kind_of_file, setting.fence, table))
-    return files
+    return [
+        setting.log.write(collection, kind_of_file, setting.fence, dated(batch, ts))
+        for batch in bounded_batches(ordered, bytes_max=FILE_BYTES_MAX, rows_max=ordered.num_rows)
+    ]
 
 
 def gather(kinds: Sequence[Kind], blobs: Iterable[bytes]) -> list[Found]:
@@ -253,7 +257,7 @@ def _rewrite(setting: Setting, task: Task, judge: Judge) -> Rewrite | None:
         return None
     project = load_project(setting.project)
     old = row_types(project, setting.old)[task.part.collection]
-    new = registry_of(project, setting.new)
+    new = setting.registry
     match task.actions:
         case (Columnar() as action,):
             compared = setting.compared.get(task.part.collection, Wanted())
@@ -268,12 +272,12 @@ def _looked_at(setting: Setting, task: Task, rows: Rows) -> dict[str, Rows]:
     collection = task.part.collection
     if not setting.wanted[collection].decoded:
         return {collection: rows}
-    kind = registry_of(load_project(setting.project), setting.new).named(collection)
+    kind = setting.registry.named(collection)
     return {collection: rows._replace(decoded=Columns(kind).decode(rows.keys, rows.values))}
 
 
 def _print(setting: Setting, made: Mapping[str, Rows], emission: Emission) -> None:
-    registry = registry_of(load_project(setting.project), setting.new)
+    registry = setting.registry
     for name, rows in made.items():
         wanted = setting.wanted.get(name)
         if wanted:

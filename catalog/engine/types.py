@@ -5,13 +5,12 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import cache
-from importlib import import_module
 from typing import Any, Protocol
 
 import pyarrow as pa
 
 from catalog.codec import codec_for, fit
-from catalog.project import Project
+from catalog.project import Project, load_project
 from catalog.stash.collections import Collection, Registry
 
 ENGINE_COLLECTIONS = frozenset({"config", "fence_token", "migration_event"})
@@ -62,12 +61,6 @@ class Columns:
     @property
     def _codecs(self) -> tuple[Any, Any]:
         return codec_for(self.collection.key_type.DESCRIPTOR), codec_for(self.collection.value_type.DESCRIPTOR)
-
-
-@cache
-def load_project(name: str) -> Project:
-    project: Project = import_module(f"{name}.upgrade").PROJECT
-    return project
 
 
 def row_types(project: Project, version: int) -> Mapping[str, RowType]:

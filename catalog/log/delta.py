@@ -39,17 +39,8 @@ from catalog.log.entries import (
     sealing_entry,
     stats,
 )
-from catalog.log.files import (
-    check_rows,
-    decode_groups,
-    decode_rows,
-    describe,
-    encode_rows,
-    footer_bytes,
-    is_data_file,
-    name_file,
-    whole_group,
-)
+from catalog.log.files import check_rows, decode_rows, describe, encode_rows, is_data_file, name_file
+from catalog.log.footers import read_groups
 from catalog.log.object_storage import delta_options
 from catalog.log.protocol import (
     ROWS,
@@ -74,8 +65,6 @@ _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_lo
 _PROPERTIES = {"delta.deletedFileRetentionDuration": "interval 0 seconds"}
 """Checkpoints forget removed files at once; the files themselves stay until our own vacuum."""
 
-_FOOTER_BYTES = 16 * 1024
-"""What is read of a file's end at first: enough for the footer of most."""
 _BATCH = 64
 """Entries that are read at once."""
 _HELD_FOR = 20
@@ -174,19 +163,15 @@ class DeltaLog:
         return decode_rows(self.uri, file, content, columns, groups)
 
     def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
-        end = self._end(file, _FOOTER_BYTES)
-        if (needed := footer_bytes(end)) > len(end):
-            end = self._end(file, needed)
-        return decode_groups(self.uri, file, end) or (whole_group(file, self.read(file, ["key"])),)
+        def read_end(count: int) -> bytes:
+            end = self._storage.read_range(file.path, file.size - count, file.size)
+            if end is None:
+                raise MissingFileError(self.uri, file.path)
+            if len(end) != count:
+                raise CorruptFileError(self.uri, file.path, f"it has fewer bytes than {file.size}")
+            return end
 
-    def _end(self, file: DataFile, count: int) -> bytes:
-        start = max(0, file.size - count)
-        end = self._storage.read_range(file.path, start, file.size)
-        if end is None:
-            raise MissingFileError(self.uri, file.path)
-        if len(end) != file.size - start:
-            raise CorruptFileError(self.uri, file.path, f"it has fewer bytes than {file.size}")
-        return end
+        return read_groups(self.uri, file, read_end, lambda: self.read(file, ["key"]))
 
     def compare_and_append(self, expected: State, change: Change) -> Commit:
         check_change(expected, change)

@@ -16,7 +16,7 @@ import pyarrow.compute as pc
 import pyarrow.parquet as pq
 
 from catalog.errors import CorruptFileError, InvalidChangeError
-from catalog.log.protocol import ROWS, DataFile, Fence, FileKind, RowGroup
+from catalog.log.protocol import ROWS, DataFile, Fence, FileKind
 
 _SMALL_BYTES_MAX = 1 << 20
 """A file so small is read quicker by one thread than by several."""
@@ -81,33 +81,6 @@ def decode_rows(
         )
     except (OSError, ValueError) as error:
         raise CorruptFileError(uri, file.path, str(error)) from error
-
-
-def footer_bytes(end: bytes) -> int:
-    """How many bytes from its end a file's footer takes, told by the last eight."""
-    return int.from_bytes(end[-8:-4], "little") + 8
-
-
-def decode_groups(uri: str, file: DataFile, end: bytes) -> tuple[RowGroup, ...] | None:
-    """The row groups of a file, from its footer alone; none if keys are too long for it to tell their bounds."""
-    try:
-        metadata = pq.read_metadata(pa.BufferReader(end))
-    except (OSError, ValueError) as error:
-        raise CorruptFileError(uri, file.path, str(error)) from error
-    groups = [metadata.row_group(number) for number in range(metadata.num_row_groups)]
-    keys = [group.column(0).statistics for group in groups]
-    if any(key is None or not key.has_min_max for key in keys):
-        return None
-    return tuple(
-        RowGroup(bytes(key.min), bytes(key.max), group.num_rows, group.total_byte_size)
-        for group, key in zip(groups, keys, strict=True)
-    )
-
-
-def whole_group(file: DataFile, rows: pa.Table) -> RowGroup:
-    """All the rows of a file as one piece, its bounds from the keys themselves."""
-    keys = pc.min_max(rows["key"]).as_py()
-    return RowGroup(keys["min"], keys["max"], file.rows, file.size)
 
 
 def check_rows(collection: str, kind: FileKind, rows: pa.Table) -> None:

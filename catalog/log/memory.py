@@ -22,15 +22,8 @@ from catalog.errors import (
     RetiredError,
 )
 from catalog.log.commits import attempt, check_change, check_size, committed, sealing
-from catalog.log.files import (
-    check_rows,
-    decode_groups,
-    decode_rows,
-    describe,
-    encode_rows,
-    name_file,
-    whole_group,
-)
+from catalog.log.files import check_rows, decode_rows, describe, encode_rows, name_file
+from catalog.log.footers import read_groups
 from catalog.log.protocol import (
     Change,
     Commit,
@@ -139,8 +132,8 @@ class MemoryLog:
         return decode_rows(self.uri, file, self._content(file), columns, groups)
 
     def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
-        found = decode_groups(self.uri, file, self._content(file))
-        return found or (whole_group(file, self.read(file, ["key"])),)
+        content = self._content(file)
+        return read_groups(self.uri, file, lambda count: content[-count:], lambda: self.read(file, ["key"]))
 
     def _content(self, file: DataFile) -> bytes:
         found = self._memory.files.get(file.path)

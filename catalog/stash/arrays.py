@@ -35,7 +35,14 @@ def rows_table(rows: Sequence[tuple[bytes, bytes, int, int]]) -> pa.Table:
     return pa.Table.from_arrays(columns, schema=ROWS)
 
 
-def repeated(type_: pa.DataType, value: int, count: int) -> pa.Array:
+def dated(rows: pa.RecordBatch, ts: int) -> pa.Table:
+    """Rows of keys and values in the columns of a data file, all of them added at one ts."""
+    count = rows.num_rows
+    columns = [rows["key"], rows["value"], _repeated(pa.int64(), ts, count), _repeated(pa.int32(), 1, count)]
+    return pa.Table.from_arrays(columns, schema=ROWS)
+
+
+def _repeated(type_: pa.DataType, value: int, count: int) -> pa.Array:
     """A column of whole numbers that are all the same."""
     return pa.Array.from_buffers(type_, count, [None, pa.py_buffer(array(_CODES[type_], [value]) * count)])
 

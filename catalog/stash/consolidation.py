@@ -14,8 +14,8 @@ from dataclasses import dataclass, replace
 import pyarrow as pa
 
 from catalog.codec.columns import bounded_batches
-from catalog.log.protocol import ROWS, Change, DataFile, Fence, FileKind, Log, Operation
-from catalog.stash.arrays import repeated, rows_table
+from catalog.log.protocol import Change, DataFile, Fence, FileKind, Log, Operation
+from catalog.stash.arrays import dated, rows_table
 from catalog.stash.view import Overlay, View, changes
 
 FILE_BYTES_MAX = 64 * 1024 * 1024
@@ -111,8 +111,7 @@ def base_tables(view: View, collection: str, ts: int) -> Iterator[pa.Table]:
     """Every row in the order of keys, as tables that fit a file and are dated at a ts."""
     for rows in _gathered(view.tables(collection)):
         for batch in bounded_batches(rows, bytes_max=FILE_BYTES_MAX, rows_max=rows.num_rows):
-            dates, diff = repeated(pa.int64(), ts, batch.num_rows), repeated(pa.int32(), 1, batch.num_rows)
-            yield pa.Table.from_arrays([batch["key"], batch["value"], dates, diff], schema=ROWS)
+            yield dated(batch, ts)
 
 
 def _gathered(parts: Iterable[pa.Table]) -> Iterator[pa.Table]:
