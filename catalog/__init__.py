@@ -46,7 +46,8 @@ def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that f
     again.
     """
     from catalog.handle import Mode  # noqa: PLC0415 - importing the package loads no engine
-    from catalog.open import Patience, Upgrading, open_store  # noqa: PLC0415
+    from catalog.leading import Patience  # noqa: PLC0415
+    from catalog.open import Upgrading, open_store  # noqa: PLC0415
     from catalog.upgrade import PROJECT  # noqa: PLC0415
 
     patience, upgrading = Patience(deploy_generation, lock_timeout_s), Upgrading(spark, reapply, progress)

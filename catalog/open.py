@@ -8,30 +8,22 @@ from __future__ import annotations
 
 import os
 import shutil
-import socket
 import tempfile
-import time
 import uuid
 from collections.abc import Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog.errors import (
-    LegacyRowsError,
-    NotAStoreError,
-    NotInitializedError,
-    UpgradeNeededError,
-    VersionChangedError,
-)
+from catalog.errors import NotAStoreError, NotInitializedError, UpgradeNeededError, VersionChangedError
 from catalog.handle import Catalog, Mode, Place
+from catalog.leading import Patience, existing, open_journal, own_stash, require_messages, show_life, take_lead
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation
 from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.consolidation import base_tables
-from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, sweep, wait_for_leader
 from catalog.stash.identity import is_unfinished, make_identity, read_identity
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
@@ -40,19 +32,7 @@ from catalog.stash.view import View
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from catalog.engine.journal import Journal
     from catalog.engine.progress import Progress
-
-
-@dataclass(frozen=True, slots=True)
-class Patience:
-    """How a leader treats one that came before it."""
-
-    deploy_generation: int = 0
-    lock_timeout_s: float = 60.0
-    """A live leader of the same generation is waited for so long, and each that follows it meanwhile so long again; one
-    of a lower generation not at all."""
-    heartbeat_s: float = INTERVAL_S
 
 
 @dataclass(frozen=True, slots=True)
@@ -76,9 +56,9 @@ def open_store(
 ) -> Catalog:
     storage = open_storage(os.fspath(store), options)
     opening = _Opening(project, storage, options, patience, upgrading or Upgrading())
-    if read_identity(storage, project.name) is None:
-        if mode is not Mode.LEADER:
-            raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+    if mode is not Mode.LEADER:
+        existing(opening.place)
+    elif read_identity(storage, project.name) is None:
         _make_store(storage, project)
     match mode:
         case Mode.LEADER:
@@ -114,16 +94,14 @@ class _Opening:
             elif version < self.project.current:
                 self._preflight(log, stash, version)
             try:
-                fence = _lead(stash, self.storage, self.patience)
+                fence = take_lead(stash, self.storage, self.patience)
             except VersionChangedError as changed:
                 self.project.check_version(changed.after)
                 continue  # another leader initialised or upgraded it while we waited
             return self._serve(log, stash, fence)
 
     def _serve(self, log: Log, stash: Stash, fence: Fence) -> Catalog:
-        heartbeat = Heartbeat(self.storage, fence, self.patience.heartbeat_s)
-        heartbeat.start()
-        sweep(self.storage, fence)
+        heartbeat = show_life(self.storage, fence, self.patience)
         try:
             if Mark.STASH_VERSION not in stash.head.state.marks:
                 _initialize(self.project, stash)
@@ -146,15 +124,8 @@ class _Opening:
         return Catalog(stash, Mode.MEMBER, self.place)
 
     def debug(self) -> Catalog:
-        log = self._log()
-        stash = self._stash(log)
-        version = _version(stash)
-        if version != self.project.current:
-            self.project.check_version(version)
-            if version < self.project.first_proto:
-                raise LegacyRowsError(log.uri, stash.ts, version, self.project.first_proto)
-            types, constraints = self.project.types(version), self.project.constraints.at(version)
-            stash = Stash.open(log, Registry.of(types), constraints)
+        stash = own_stash(self.project, self._log())
+        require_messages(self.project, stash)
         return Catalog(stash, Mode.DEBUG, self.place)
 
     def read(self, mode: Mode) -> Catalog:
@@ -194,9 +165,9 @@ class _Opening:
             raise UpgradeNeededError(stash.head.log.uri, _version(stash), self.project.current)
 
     def _preflight(self, log: Log, stash: Stash, version: int) -> None:
-        from catalog.engine.run import preflight, require_not_undone, validate  # noqa: PLC0415 - as in `_journal`
+        from catalog.engine.run import preflight, require_not_undone, validate  # noqa: PLC0415 - an up-to-date store needs none
 
-        journal = self._journal(log, stash.head.state.fence)
+        journal = open_journal(self.project, log, stash.head.state.fence)
         validate(self.project, journal)
         if not self.upgrading.reapply:
             require_not_undone(journal, self.project)
@@ -207,12 +178,7 @@ class _Opening:
         """A newer build ended in the middle of its upgrade: say so, or nothing would ever be vacuumed again."""
         from catalog.engine.events import close_dead  # noqa: PLC0415 - seldom needed
 
-        close_dead(self._journal(log, fence))
-
-    def _journal(self, log: Log, fence: Fence) -> Journal:
-        from catalog.engine.journal import Journal  # noqa: PLC0415 - a store that is up to date needs no engine
-
-        return Journal(log, Registry.of(self.project.current_types), fence, log.state(log.verify()))
+        close_dead(open_journal(self.project, log, fence))
 
     def _upgrade(self, log: Log, fence: Fence, place: Place, *, reapply: bool) -> None:
         from catalog.engine.progress import Silent  # noqa: PLC0415 - as above
@@ -223,7 +189,9 @@ class _Opening:
 
         jobs = SparkJobs(lambda: find_session(self.upgrading.spark))
         progress = self.upgrading.progress or Silent()
-        runner = Runner(self._journal(log, fence), self.project, (place.uri, place.options), jobs, progress)
+        runner = Runner(
+            open_journal(self.project, log, fence), self.project, (place.uri, place.options), jobs, progress
+        )
         upgrade(runner, reapply=reapply)
 
 
@@ -240,22 +208,6 @@ def _version(stash: Stash) -> int:
     if version is None:
         raise NotInitializedError(stash.head.log.uri)
     return version
-
-
-def _lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
-    """Wait for a live leader of the same generation, then take over from exactly that one.
-
-    If another was quicker, that one is waited for as long again: whoever leads does so for the whole timeout.
-    """
-    generation = patience.deploy_generation
-    while True:
-        stash.refresh()
-        present = stash.head.state.fence
-        if present.epoch > 0 and present.generation == generation:
-            wait_for_leader(storage, present, time.monotonic() + patience.lock_timeout_s, patience.heartbeat_s)
-        fence = stash.take_over(generation, f"{socket.gethostname()}:{os.getpid()}", expected=present)
-        if fence is not None:
-            return fence
 
 
 def _initialize(project: Project, stash: Stash) -> None:

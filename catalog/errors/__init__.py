@@ -4,7 +4,8 @@
     ├── RetryableError              try the same again from the start; nothing was changed
     │   ├── ConflictError
     │   ├── TransactionConflictError
-    │   └── CommitFailedError
+    │   ├── CommitFailedError
+    │   └── TimedOutError
     ├── IndeterminateError          find out first whether it happened
     ├── FencedError                 stop this process
     ├── StaleGenerationError        stop this process
@@ -68,6 +69,7 @@ from catalog.errors.commits import (
     RetiredError,
     StaleGenerationError,
     StepRunningError,
+    TimedOutError,
     TransactionConflictError,
 )
 from catalog.errors.migrations import (
@@ -164,6 +166,7 @@ __all__ = [
     "StoreTooNewError",
     "StoreTooOldError",
     "StoreUnreachableError",
+    "TimedOutError",
     "TornLogError",
     "TransactionConflictError",
     "UndecodableRowError",

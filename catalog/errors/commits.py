@@ -43,6 +43,18 @@ class TransactionConflictError(RetryableError):
         )
 
 
+class TimedOutError(RetryableError):
+    def __init__(self, waited_for: str, waited_s: float) -> None:
+        self.waited_for, self.waited_s = waited_for, waited_s
+        super().__init__(
+            f"gave up after {waited_s} s of waiting for {waited_for}",
+            "the time that was given for all of it is over; nothing was changed",
+            "allow more time, or end what was waited for",
+            waited_for,
+            waited_s,
+        )
+
+
 class IndeterminateError(CatalogError):
     def __init__(self, uri: str, version: int, txid: str, reason: str) -> None:
         self.uri, self.version, self.txid, self.reason = uri, version, txid, reason

@@ -71,14 +71,18 @@ def sweep(storage: Storage, fence: Fence) -> None:
         return  # the next leader tries again
 
 
-def wait_for_leader(storage: Storage, fence: Fence, deadline: float, interval_s: float = INTERVAL_S) -> None:
-    """Wait until the leader of a fence has ended, shows no sign of life, or the deadline has come."""
+def wait_for_leader(storage: Storage, fence: Fence, deadline: float, interval_s: float = INTERVAL_S) -> bool:
+    """Wait until the leader of a fence has ended, shows no sign of life, or the deadline has come.
+
+    Answers whether, for all that is known, it lives.
+    """
     seen, seen_at = _read(storage, fence), time.monotonic()
     while seen != _RELEASED and time.monotonic() < min(deadline, seen_at + _GRACE * interval_s):
         time.sleep(interval_s / 4)
         now = _read(storage, fence)
         if now != seen:
             seen, seen_at = now, time.monotonic()
+    return seen != _RELEASED and time.monotonic() < seen_at + _GRACE * interval_s
 
 
 def _read(storage: Storage, fence: Fence) -> int | None:

@@ -115,10 +115,10 @@ class Stash:
                 self.head.fence = None
                 self.head.catch_up()
                 before = self.head.state.fence
-                if generation < before.generation:
-                    raise StaleGenerationError(generation, before.generation)
                 if expected is not None and before != expected:
                     return None
+                if generation < before.generation:
+                    raise StaleGenerationError(generation, before.generation)
                 fence = Fence(generation, before.epoch + 1)
                 marks = {Mark.DEPLOY_GENERATION: fence.generation, Mark.EPOCH: fence.epoch}
                 try:

@@ -17,9 +17,10 @@ from catalog.engine.run import upgrade
 from catalog.engine.step import StepPoint
 from catalog.errors import FencedError, StepDisturbedError, StepRefusedError
 from catalog.handle import Mode
+from catalog.leading import Patience
 from catalog.log.maintenance import Policy, vacuum
 from catalog.log.protocol import FileKind, Mark, Operation
-from catalog.open import Patience, open_store
+from catalog.open import open_store
 from catalog.stash.collections import encode
 from catalog.upgrade import PROJECT
 from tests.engine.direct import DirectJobs

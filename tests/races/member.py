@@ -9,8 +9,9 @@ from collections.abc import Callable
 from catalog import open_catalog
 from catalog.errors import CatalogError, FencedError, RetryableError
 from catalog.handle import Catalog, Mode
+from catalog.leading import Patience
 from catalog.objects import DatabaseKey, DatabaseValue, RoleId, RoleKey, RoleValue, SettingKey, SettingValue
-from catalog.open import Patience, open_store
+from catalog.open import open_store
 from catalog.stash.transaction import Transaction
 from catalog.upgrade import PROJECT
 from tests.races.processes import Told, answer, listen

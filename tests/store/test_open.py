@@ -22,10 +22,11 @@ from catalog.errors import (
     UpgradeNeededError,
 )
 from catalog.handle import Mode
+from catalog.leading import Patience
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Mark, Operation
 from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, SettingKey, SettingValue
-from catalog.open import Patience, open_store
+from catalog.open import open_store
 from catalog.stash.fsck import fsck
 from catalog.upgrade import PROJECT
 from tests.upgrade.golden import COMMAND, INITIAL, dump

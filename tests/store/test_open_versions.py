@@ -21,11 +21,12 @@ from catalog.errors import (
     UnknownCollectionError,
 )
 from catalog.handle import Catalog, Mode
+from catalog.leading import Patience
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, FileKind, Mark, Operation
 from catalog.log.storage import open_storage
 from catalog.objects import CommentKey, ItemKey, ItemValue
-from catalog.open import Patience, open_store
+from catalog.open import open_store
 from catalog.stash.arrays import rows_table
 from catalog.stash.collections import Registry, encode
 from catalog.stash.constraints import Constraints
