@@ -12,10 +12,14 @@
     ├── ConstraintError             fix the change; it does not fit the rows that are there
     │   ├── KeyExistsError
     │   ├── NoSuchRowError
+    │   ├── RowChangedError
+    │   ├── ProtectedRowError
+    │   ├── MarkedRowError
     │   ├── ValueTypeError
     │   ├── DuplicateError
     │   └── DanglingReferenceError
     ├── UnknownCollectionError      fix the call
+    ├── UnfitJsonError              fix the JSON
     ├── ReadOnlyError               open the store in another mode
     ├── InvalidChangeError          report an error of the program
     ├── ReadOptionError             fix the options of the query
@@ -92,9 +96,13 @@ from catalog.errors.rows import (
     DanglingReferenceError,
     DuplicateError,
     KeyExistsError,
+    MarkedRowError,
     NoSuchRowError,
+    ProtectedRowError,
     ReadOptionError,
+    RowChangedError,
     UnfitColumnError,
+    UnfitJsonError,
     UnknownCollectionError,
     ValueTypeError,
 )
@@ -143,6 +151,7 @@ __all__ = [
     "KeyExistsError",
     "LegacyRowsError",
     "LogTooNewError",
+    "MarkedRowError",
     "MissingFileError",
     "NoStoreError",
     "NoSuchRowError",
@@ -151,10 +160,12 @@ __all__ = [
     "NotInitializedError",
     "NotUndoableError",
     "PreflightError",
+    "ProtectedRowError",
     "ReadOnlyError",
     "ReadOptionError",
     "RetiredError",
     "RetryableError",
+    "RowChangedError",
     "SparkJobError",
     "SparkStartError",
     "StaleGenerationError",
@@ -172,6 +183,7 @@ __all__ = [
     "UndecodableRowError",
     "UndoneError",
     "UnfitColumnError",
+    "UnfitJsonError",
     "UnknownCollectionError",
     "UnsupportedMessageError",
     "UnwrittenStepError",

@@ -30,14 +30,69 @@ class KeyExistsError(ConstraintError):
 
 
 class NoSuchRowError(ConstraintError):
-    def __init__(self, collection: str, key: str) -> None:
-        self.collection, self.key = collection, key
+    def __init__(self, collection: str, key: str, close: tuple[str, ...] = ()) -> None:
+        self.collection, self.key, self.close = collection, key, close
         super().__init__(
             f"`{collection}` has no row {key}",
             "update and delete take keys that are there",
-            "use insert or upsert, or correct the key",
+            f"correct the key; there are: {'; '.join(close)}" if close else "use insert or upsert, or correct the key",
             collection,
             key,
+            close,
+        )
+
+
+class RowChangedError(ConstraintError):
+    def __init__(self, collection: str, key: str, shown_ts: int, ts: int) -> None:
+        self.collection, self.key, self.shown_ts, self.ts = collection, key, shown_ts, ts
+        super().__init__(
+            f"nothing was written: the row {key} of `{collection}` is no longer what it was at ts {shown_ts}",
+            f"somebody else changed it by ts {ts}, after it was shown",
+            "look at the row again, and decide again",
+            collection,
+            key,
+            shown_ts,
+            ts,
+        )
+
+
+class ProtectedRowError(ConstraintError):
+    def __init__(self, collection: str) -> None:
+        self.collection = collection
+        super().__init__(
+            f"nothing was written: the rows of `{collection}` are the engine's own",
+            "by them it knows the version of a store, who leads it and which migrations it has behind it",
+            "if it must be, say so with --protected",
+            collection,
+        )
+
+
+class MarkedRowError(ConstraintError):
+    def __init__(self, collection: str, key: str, mark: str, fix: str) -> None:
+        self.collection, self.key, self.mark, self.fix = collection, key, mark, fix
+        super().__init__(
+            f"nothing was written: the row {key} of `{collection}` says the same as the log's own {mark}",
+            "changed by itself, the row and the log would contradict each other",
+            fix,
+            collection,
+            key,
+            mark,
+            fix,
+        )
+
+
+class UnfitJsonError(CatalogError):
+    def __init__(self, message: str, path: str, found: str, fields: tuple[str, ...]) -> None:
+        self.message, self.path, self.found, self.fields = message, path, found, fields
+        at = f" at {path}" if path else ""
+        super().__init__(
+            f"this JSON is no {message}{at}: {found}",
+            "read in any other way, it might say something that nobody meant",
+            f"correct it; the fields of {message} are {', '.join(fields)}" if fields else "correct it",
+            message,
+            path,
+            found,
+            fields,
         )
 
 
