@@ -20,6 +20,10 @@
     │   └── DanglingReferenceError
     ├── UnknownCollectionError      fix the call
     ├── UnfitJsonError              fix the JSON
+    ├── UsageError                  fix the call
+    ├── SettingError                fix the setting
+    ├── FindingsError               mend what was found
+    ├── UpgradeCheckError           mend the migrations or the rows
     ├── ReadOnlyError               open the store in another mode
     ├── InvalidChangeError          report an error of the program
     ├── ReadOptionError             fix the options of the query
@@ -36,8 +40,10 @@
     ├── RetiredError                read from a later time
     ├── NoSuchVersionError          read from an earlier time
     ├── StepRunningError            wait for the migration
+    ├── UnfinishedStepError         wait for the migration, run it again, or give it up
     ├── StepRefusedError            fix the migration, or the rows it names
     ├── StepDisturbedError          stop those who write, and start again
+    ├── StepTimedOutError           give it more time
     ├── UnwrittenStepError          write the migration
     ├── ChecksumError               run the build that applied the migrations
     ├── UndoneError                 decide whether to apply the migration again
@@ -62,6 +68,7 @@ An error says in its own text what happened, why, and what to do next, and carri
 built from its facts alone, so that it survives pickling between Spark's processes.
 """
 
+from catalog.errors.commands import FindingsError, SettingError, UnfinishedStepError, UpgradeCheckError, UsageError
 from catalog.errors.commits import (
     CommitFailedError,
     ConflictError,
@@ -83,6 +90,7 @@ from catalog.errors.migrations import (
     SparkJobError,
     StepDisturbedError,
     StepRefusedError,
+    StepTimedOutError,
     UndoneError,
     UnwrittenStepError,
 )
@@ -144,6 +152,7 @@ __all__ = [
     "DanglingReferenceError",
     "DuplicateError",
     "FencedError",
+    "FindingsError",
     "ForeignTableError",
     "GeneratedCodeError",
     "IndeterminateError",
@@ -166,12 +175,14 @@ __all__ = [
     "RetiredError",
     "RetryableError",
     "RowChangedError",
+    "SettingError",
     "SparkJobError",
     "SparkStartError",
     "StaleGenerationError",
     "StepDisturbedError",
     "StepRefusedError",
     "StepRunningError",
+    "StepTimedOutError",
     "StoreFullError",
     "StoreReadOnlyError",
     "StoreTooNewError",
@@ -182,12 +193,15 @@ __all__ = [
     "TransactionConflictError",
     "UndecodableRowError",
     "UndoneError",
+    "UnfinishedStepError",
     "UnfitColumnError",
     "UnfitJsonError",
     "UnknownCollectionError",
     "UnsupportedMessageError",
     "UnwrittenStepError",
+    "UpgradeCheckError",
     "UpgradeNeededError",
+    "UsageError",
     "ValueTypeError",
     "VersionChangedError",
 ]

@@ -1,0 +1,51 @@
+"""A command was called wrongly, or ends with something to be looked at."""
+
+from __future__ import annotations
+
+from catalog.errors.root import CatalogError
+
+
+class UsageError(CatalogError):
+    def __init__(self, what: str, why: str, fix: str) -> None:
+        super().__init__(what, why, fix)
+
+
+class SettingError(CatalogError):
+    def __init__(self, where: str, found: str, fix: str) -> None:
+        self.where, self.found, self.fix = where, found, fix
+        super().__init__(
+            f"{where}: {found}", "a setting that is not understood is never passed over", fix, where, found, fix
+        )
+
+
+class UnfinishedStepError(CatalogError):
+    def __init__(self, uri: str, step: str, state: str, reason: str) -> None:
+        self.uri, self.step, self.state, self.reason = uri, step, state, reason
+        super().__init__(
+            f"{step} is not finished in {uri}: its last run is {state}",
+            reason or "its process has not said how it ended",
+            "wait for it if its process lives; `catalog start` runs it again, `catalog abort` gives it up",
+            uri,
+            step,
+            state,
+            reason,
+        )
+
+
+class FindingsError(CatalogError):
+    def __init__(self, uri: str, count: int, fix: str) -> None:
+        self.uri, self.count, self.fix = uri, count, fix
+        findings = "one finding" if count == 1 else f"{count:,} findings"
+        super().__init__(f"{uri} is not in order: {findings}", "each is listed above", fix, uri, count, fix)
+
+
+class UpgradeCheckError(CatalogError):
+    def __init__(self, stores: tuple[str, ...], checked: int) -> None:
+        self.stores, self.checked = stores, checked
+        super().__init__(
+            f"{len(stores)} of {checked} stores cannot be upgraded as they are: {', '.join(stores)}",
+            "what is wrong with each is listed above; the stores themselves were not touched",
+            "mend the migrations or the rows, and check again",
+            stores,
+            checked,
+        )
