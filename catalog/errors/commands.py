@@ -35,15 +35,14 @@ class UnfinishedStepError(CatalogError):
 class FindingsError(CatalogError):
     def __init__(self, uri: str, count: int, fix: str) -> None:
         self.uri, self.count, self.fix = uri, count, fix
-        findings = "one finding" if count == 1 else f"{count:,} findings"
-        super().__init__(f"{uri} is not in order: {findings}", "each is listed above", fix, uri, count, fix)
+        super().__init__(f"{uri} is not in order: findings: {count}", "each is listed above", fix, uri, count, fix)
 
 
 class UpgradeCheckError(CatalogError):
     def __init__(self, stores: tuple[str, ...], checked: int) -> None:
         self.stores, self.checked = stores, checked
         super().__init__(
-            f"{len(stores)} of {checked} stores cannot be upgraded as they are: {', '.join(stores)}",
+            f"these cannot be upgraded as they are, of {checked}: {', '.join(stores)}",
             "what is wrong with each is listed above; the stores themselves were not touched",
             "mend the migrations or the rows, and check again",
             stores,
