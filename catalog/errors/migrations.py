@@ -37,7 +37,7 @@ class StepTimedOutError(CatalogError):
     def __init__(self, step: str, timeout_s: float, version: int) -> None:
         self.step, self.timeout_s, self.version = step, timeout_s, version
         super().__init__(
-            f"{step} was not applied: {timeout_s:g} s are over",
+            f"{step} was not applied: {timeout_s} s are over",
             "that much time was given for all of it",
             f"give it more time; the store is unchanged, at version {version}",
             step,
