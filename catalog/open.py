@@ -104,7 +104,7 @@ class _Opening:
         heartbeat = show_life(self.storage, fence, self.patience)
         try:
             if Mark.STASH_VERSION not in stash.head.state.marks:
-                _initialize(self.project, stash)
+                initialize_stash(self.project, stash)
             elif stash.head.state.marks[Mark.STASH_VERSION] < self.project.current:
                 self._upgrade(log, fence, self.place, reapply=self.upgrading.reapply)
                 stash = self._stash(log)
@@ -210,7 +210,7 @@ def _version(stash: Stash) -> int:
     return version
 
 
-def _initialize(project: Project, stash: Stash) -> None:
+def initialize_stash(project: Project, stash: Stash) -> None:
     """Seed an empty store at the current version, in one commit."""
     transaction = Transaction(stash.head.registry, stash.view())
     config = stash.head.registry.named("config")

@@ -19,6 +19,9 @@ from google.protobuf.text_format import MessageToString
 
 from catalog import MIN_STASH_VERSION, STASH_VERSION, open_catalog
 from catalog.cli import render
+from catalog.cli.bars import shown_progress
+from catalog.cli.tables import events_table, plan_table
+from catalog.cli.upgrading import plan_of
 from catalog.engine.events import Event
 from catalog.engine.plan import plan
 from catalog.errors import CatalogError
@@ -63,11 +66,11 @@ def demonstrate(store: Path, console: Console, *, rows: int = _ROWS, spark: Spar
     render.say(console, f"{made.total:,} rows in {held} collections, {len(before.files)} files, ts {before.version}")
 
     render.show_heading(console, f"What an upgrade to version {STASH_VERSION} will rewrite")
-    render.show_plan(console, plan(PROJECT, before, made.version, STASH_VERSION))
+    console.print(plan_table(plan_of(plan(PROJECT, before, made.version, STASH_VERSION))))
     render.say(console, "Files to be replaced, with their rows and bytes, as they are now; - where none is.")
 
     render.show_heading(console, "The upgrade, on Spark")
-    with render.shown_progress(console) as progress:
+    with shown_progress(console) as progress:
         open_catalog(store, spark=spark, progress=progress).close()
     with open_catalog(store, "read-only") as cat:
         _show_result(console, cat, log, before.version)
@@ -75,7 +78,7 @@ def demonstrate(store: Path, console: Console, *, rows: int = _ROWS, spark: Spar
 
 def _show_result(console: Console, cat: Catalog, log: DeltaLog, first_ts: int) -> None:
     render.show_heading(console, f"The store is at version {cat.version}, ts {cat.ts}")
-    render.show_events(console, (Event(key.id, value) for key, value in cat.rows(MigrationEventKey)))
+    console.print(events_table(Event(key.id, value) for key, value in cat.rows(MigrationEventKey)))
     for title, key_type in (("Comments", CommentKey), ("Replicas", ClusterReplicaKey)):
         rows = list(cat.rows(key_type))
         render.show_heading(console, f"{title} have rows of their own now: the first of {len(rows):,}")

@@ -1,47 +1,209 @@
-"""The verbs of the `catalog` command and their options."""
+"""The `catalog` command: its verbs and their options, each handed to a plain function."""
 
 from __future__ import annotations
 
 import sys
-from importlib import import_module
-from importlib.util import find_spec
+from typing import Any
 
 import click
 
-from catalog import __version__
+from catalog.cli.debug import debug
+from catalog.cli.frame import Group, Run, command, common, run, version_option
+from catalog.cli.results import Answer
 
 
-@click.group()
-@click.version_option(__version__, prog_name="catalog")
-def main() -> None:
+@click.group(name="", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
+@common
+@version_option
+def root(**_given: object) -> None:
     """The durable, versioned catalog of a Spark environment."""
 
 
-@main.command()
+def main() -> None:
+    sys.exit(run(root, sys.argv[1:]))
+
+
+@command(root, fences=True, on_spark=True)
+@click.option("--read-only", is_flag=True, help="Serve it as it is, or try the upgrade on a scratch copy.")
+@click.option("--reapply", is_flag=True, help="Apply again what somebody undid.")
+@click.option("--backup", metavar="URI", help="Make a consistent copy there first.")
+def start(run: Run, *, read_only: bool, reapply: bool, backup: str | None) -> Answer:
+    """Start the environment: lead its store, initialise or upgrade it.
+
+    What the entry point of a service runs. Ends with 3 if --read-only finds migrations pending.
+    """
+    from catalog.cli.upgrading import start  # noqa: PLC0415 - a verb loads what it needs, and no other's
+
+    with run.screen.progress() as progress:
+        return start(run.environment, read_only=read_only, reapply=reapply, backup=backup, progress=progress)
+
+
+@command(root, leads=True)
+@click.option("--dry-run", is_flag=True, help="Say what would be written, and write nothing.")
+def init(run: Run, *, dry_run: bool) -> Answer:
+    """Initialise an empty store at the current version."""
+    from catalog.cli.upgrading import init  # noqa: PLC0415
+
+    return init(run.environment, dry_run=dry_run)
+
+
+@command(root)
 @click.argument("why", required=False)
 @click.option("--amend", is_flag=True, help="Record unreleased versions again, as they are now.")
 @click.option("--renumber", is_flag=True, help="Move this branch's version behind the base branch's.")
 @click.option("--same-types", is_flag=True, help="Make a version that changes rows only.")
 @click.option("--base", metavar="REF", help="With --renumber: the branch that took the number.")
 @click.option("--root", metavar="DIR", help="The project's folder; by default found from here upwards.")
-def create(
-    why: str | None, *, amend: bool, renumber: bool, same_types: bool, base: str | None, root: str | None
-) -> None:
+def create(_run: Run, why: str | None, **options: Any) -> Answer:  # noqa: ANN401 - click's
     """Make a new version from the edited proto/objects.proto.
 
     Freezes the types and writes the migration, its test, its arm and its hashes; WHY becomes the migration's first
     line. Then tells what is left to fill in.
     """
-    words = ["--root", root] if root is not None else []
-    words += ["snapshot"]
-    words += [why] if why is not None else []
-    words += ["--amend"] * amend + ["--renumber"] * renumber + ["--same-types"] * same_types
-    words += ["--base", base] if base is not None else []
-    sys.exit(_run_gate(words))
+    from catalog.cli.creating import create  # noqa: PLC0415
+
+    return create(why, **options)
 
 
-def _run_gate(words: list[str]) -> int:
-    """Run the gate that the wheel carries, or in a source tree the one beside the package."""
-    name = "catalog._gate" if find_spec("catalog._gate") else "build_tools"
-    status: int = import_module(f"{name}.command_line").main(words)
-    return status
+@command(root, fences=True, on_spark=True)
+@click.option("--all", "everything", is_flag=True, help="Every migration that is pending; the default.")
+@click.option("--next", "only_next", is_flag=True, help="The next one alone.")
+@click.option("--until", type=int, metavar="N", help="Those up to version N, N included.")
+@click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
+@click.option("--reapply", is_flag=True, help="Apply again what somebody undid.")
+def apply(run: Run, *, everything: bool, only_next: bool, until: int | None, dry_run: bool, reapply: bool) -> Answer:
+    """Run the migrations that are pending.
+
+    --dry-run answers steps, forms, collections, files, rows and bytes to rewrite; it fences nobody.
+    """
+    from catalog.cli.upgrading import apply  # noqa: PLC0415
+
+    if everything + only_next + (until is not None) > 1:
+        raise click.UsageError("--all, --next and --until exclude each other")
+    with run.screen.progress() as progress:
+        return apply(
+            run.environment, until=until, only_next=only_next, dry_run=dry_run, reapply=reapply, progress=progress
+        )
+
+
+@command(root)
+@click.option("--check", is_flag=True, help="Exit 3 if migrations are pending, 4 or 6 if something is wrong.")
+def info(run: Run, *, check: bool) -> Answer:
+    """Show the version of a store, and every version that it has been or can be at."""
+    from catalog.cli.looking import info  # noqa: PLC0415
+
+    return info(run.environment, check=check)
+
+
+@command(root)
+def validate(run: Run) -> Answer:
+    """Compare recorded checksums with the migrations and types of this build.
+
+    Every mismatch is listed, not only the first; the exit code is 4 then.
+    """
+    from catalog.cli.looking import validate  # noqa: PLC0415
+
+    return validate(run.environment)
+
+
+@command(root, fences=True)
+@click.option("--to", type=int, metavar="N", help="Down to version N; by default one step.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def undo(run: Run, *, to: int | None, yes: bool) -> Answer:
+    """Take the newest migration back.
+
+    Gives back the rows from before it exactly, in one commit a step, or does nothing and says why.
+    """
+    from catalog.cli.upgrading import undo  # noqa: PLC0415
+
+    environment = run.environment
+    down = "by one version" if to is None else f"to version {to}"
+    run.screen.confirm(f"{environment.store} goes back {down}, and its leader is fenced.", yes=yes)
+    return undo(environment, to=to)
+
+
+@command(root, fences=True)
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def abort(run: Run, *, yes: bool) -> Answer:
+    """Give up a migration that is said to run.
+
+    Its process is fenced and the run is an ERROR, in one commit. Nothing of it was applied.
+    """
+    from catalog.cli.upgrading import abort  # noqa: PLC0415
+
+    environment = run.environment
+    run.screen.confirm(f"Whoever runs a migration in {environment.store} is fenced.", yes=yes)
+    return abort(environment)
+
+
+@command(root)
+@click.option("--checksums", is_flag=True, help="Record the checksums of this build's migrations instead.")
+@click.option("--dry-run", is_flag=True, help="Say what is wrong, and change nothing.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def repair(run: Run, *, checksums: bool, dry_run: bool, yes: bool) -> Answer:
+    """Mend what a crash can leave behind.
+
+    Sets aside a torn log entry that was never acknowledged, and marks the run of a dead process as ERROR. With
+    --checksums shows each difference, and records what this build has. Fences nobody.
+    """
+    from catalog.cli.mending import diagnose, repair  # noqa: PLC0415
+
+    environment = run.environment
+    found = diagnose(environment)
+    if dry_run or not found.data.diagnosis.mendable(checksums=checksums):
+        return found
+    run.screen.preview(found.data)
+    run.screen.confirm(f"This is mended in {environment.store}.", yes=yes)
+    return repair(environment, found.data.diagnosis, checksums=checksums)
+
+
+@command(root, fences=True)
+@click.option("--dry-run", is_flag=True, help="Say what would be removed, and remove nothing.")
+@click.option("--name", metavar="NAME", help="Agree beforehand, by the last part of the store's address.")
+def clean(run: Run, *, dry_run: bool, name: str | None) -> Answer:
+    """Remove a store, after its name is typed or given."""
+    from catalog.cli.mending import clean, name_of  # noqa: PLC0415
+
+    environment = run.environment
+    expected = name_of(environment)
+    if not dry_run:
+        if name is not None and name != expected:
+            raise click.UsageError(f"--name {name} is not the name of this store, which is {expected}")
+        question = f"{environment.store} is removed for ever, and its leader is fenced."
+        run.screen.confirm(question, yes=name == expected, expected=expected, flag=f"--name {expected}")
+    return clean(environment, dry_run=dry_run)
+
+
+@command(root)
+@click.argument("collection")
+@click.option("--key", metavar="KEY", help="This row: JSON, or FIELD=VALUE,… of its key.")
+@click.option("--where", multiple=True, metavar="TEST", help="Rows that pass, such as 'name~^u' or 'key.id>=3'.")
+@click.option("--as-of", type=int, metavar="TS", help="As they were then.")
+@click.option("--limit", type=click.IntRange(0), default=100, show_default=True, help="At most so many; 0: all.")
+def show(
+    run: Run, *, collection: str, key: str | None, where: tuple[str, ...], as_of: int | None, limit: int
+) -> Answer:
+    """Show the rows of a COLLECTION, at the store's own version.
+
+    A test is a FIELD, one of = != < <= > >= ~ (a pattern), and a value. A field is looked for in the value and then in
+    the key, unless it begins with `key.` or `value.`; dots lead into what it holds.
+    """
+    from catalog.cli.reading import show  # noqa: PLC0415
+
+    return show(run.environment, collection, key=key, where=where, as_of=as_of, limit=limit)
+
+
+@root.group(cls=Group)
+def config() -> None:
+    """The settings of this command."""
+
+
+@command(config, "show")
+def show_config(run: Run) -> Answer:
+    """Show every setting, and where it came from."""
+    from catalog.cli.looking import show_config  # noqa: PLC0415
+
+    return show_config(run.settings)
+
+
+root.add_command(debug)

@@ -78,9 +78,11 @@ def require_not_undone(journal: Journal, project: Project) -> None:
         raise UndoneError(journal.version, project.current)
 
 
-def preflight(project: Project, uri: str, state: LogState, version: int, *, has_session: bool) -> list[StepPlan]:
+def preflight(
+    project: Project, uri: str, state: LogState, version: int, *, has_session: bool, until: int | None = None
+) -> list[StepPlan]:
     """What an upgrade needs, looked at before anyone is fenced; answers its plan."""
-    steps = plan(project, state, version, project.current)
+    steps = plan(project, state, version, project.current if until is None else until)
     if any(step.needs_spark for step in steps) and not has_session:
         _require_spark(uri)
     folder = Path(uri)

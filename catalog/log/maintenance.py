@@ -86,34 +86,42 @@ def due_frontier(log: Log, state: State, policy: Policy) -> int:
 
 
 def vacuum(log: Log, state: State, policy: Policy, *, since: int | None = None) -> tuple[str, ...]:
-    """Delete the files that no retained state refers to and that nobody can commit any more; answer their paths.
+    """Delete the files that no retained state refers to and that nobody can commit any more; answer their paths."""
+    doomed = find_doomed(log, state, policy, since=since)
+    log.delete(doomed)
+    return doomed
+
+
+def find_doomed(
+    log: Log, state: State, policy: Policy, *, since: int | None = None, frontier: int | None = None
+) -> tuple[str, ...]:
+    """The files that a vacuum would delete, or would if the frontier were there.
 
     Nobody can commit a file again that was committed `since` a version and retired, nor one of a lower fence, whose
     writer is fenced. Any other of the present fence may be about to be committed, and is left until it is too old.
     """
+    retained_from = state.frontier if frontier is None else frontier
     present = list(log.files())
     # The log is read after the files were listed: whatever was committed meanwhile counts as retained.
-    start = log.state(state.frontier if since is None else since)
+    start = log.state(retained_from if since is None else since)
     live, marks = set(start.files), dict(start.marks)
-    known, retained = set(live), set(live) if start.version == state.frontier else set[str]()
+    known, retained = set(live), set(live) if start.version == retained_from else set[str]()
     for commit in log.commits(start.version + 1, log.head(state.version)):
         added = [file.path for file in commit.adds]
         live.difference_update(commit.removed_paths)
         live.update(added)
         known.update(added)
         marks.update(commit.marks)
-        if commit.version >= state.frontier:
-            retained.update(live if commit.version == state.frontier else added)
+        if commit.version >= retained_from:
+            retained.update(live if commit.version == retained_from else added)
     require_no_step(log, marks)
     too_old_ms = log.now_ms() - policy.orphan_ms
-    doomed = tuple(
+    return tuple(
         file.path
         for file in present
         if file.path not in retained
         and (file.path in known or file_fence(file.path) < state.fence or file.modified_ms < too_old_ms)
     )
-    log.delete(doomed)
-    return doomed
 
 
 def require_no_step(log: Log, marks: Mapping[Mark, int]) -> None:

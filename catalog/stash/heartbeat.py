@@ -11,6 +11,7 @@ import re
 import threading
 import time
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from catalog.errors import CatalogError
 from catalog.log.protocol import Fence
@@ -83,6 +84,21 @@ def wait_for_leader(storage: Storage, fence: Fence, deadline: float, interval_s:
         if now != seen:
             seen, seen_at = now, time.monotonic()
     return seen != _RELEASED and time.monotonic() < seen_at + _GRACE * interval_s
+
+
+class Sign(StrEnum):
+    """What the heartbeat of a leader says at one look."""
+
+    BEATING = "beating"
+    """It was alive once, and did not say that it ended."""
+    RELEASED = "released"
+    NONE = "none"
+
+
+def sign_of(storage: Storage, fence: Fence) -> Sign:
+    """The last sign of life of a leader; whether it still lives only a second look can tell."""
+    beat = _read(storage, fence)
+    return Sign.NONE if beat is None else Sign.RELEASED if beat == _RELEASED else Sign.BEATING
 
 
 def _read(storage: Storage, fence: Fence) -> int | None:

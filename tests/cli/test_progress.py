@@ -8,7 +8,8 @@ from pathlib import Path
 import pytest
 
 from catalog.actions import columnar
-from catalog.cli.render import make_console, shown_progress
+from catalog.cli.bars import shown_progress
+from catalog.cli.render import make_console
 from catalog.engine.plan import StepPlan, Work, plan
 from catalog.engine.progress import Counts
 from catalog.generator import generate
@@ -19,7 +20,8 @@ from tests.cli.terminal import COLOUR, ESCAPE, in_pipe, on_terminal
 FIRST, CURRENT = 19, PROJECT.current
 TOLD = """
 import sys
-from catalog.cli.render import make_console, shown_progress
+from catalog.cli.bars import shown_progress
+from catalog.cli.render import make_console
 from catalog.engine.plan import plan
 from catalog.engine.progress import Counts
 from catalog.log.delta import DeltaLog

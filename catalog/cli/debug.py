@@ -1,0 +1,152 @@
+"""`catalog debug`: the verbs for whoever looks after stores, and their options."""
+
+from __future__ import annotations
+
+import click
+
+from catalog.cli.frame import Group, Run, command
+from catalog.cli.results import Answer
+
+
+@click.group(cls=Group)
+def debug() -> None:
+    """Look inside a store at its own version, check it, copy it, mend it by hand."""
+
+
+@command(debug)
+@click.option("--collection", "only", multiple=True, metavar="NAME", help="These alone; repeatable.")
+@click.option("--ignore", multiple=True, metavar="NAME", help="All but these; repeatable.")
+@click.option("--consolidate", is_flag=True, help="Only rows that are there, each once.")
+@click.option("--as-of", type=int, metavar="TS", help="As it was then.")
+def dump(run: Run, *, only: tuple[str, ...], ignore: tuple[str, ...], consolidate: bool, as_of: int | None) -> Answer:
+    """Write every stored row as a line of JSON, typed as at the store's own version."""
+    from catalog.cli.reading import dump  # noqa: PLC0415 - a verb loads what it needs, and no other's
+
+    return dump(run.environment, only=only, ignore=ignore, consolidate=consolidate, as_of=as_of)
+
+
+@command(debug)
+def epoch(run: Run) -> Answer:
+    """Show who leads a store."""
+    from catalog.cli.reading import epoch  # noqa: PLC0415
+
+    return epoch(run.environment)
+
+
+@command(debug)
+@click.option("--shape", is_flag=True, help="Also measure rows, for `debug generate --like`.")
+@click.option("--as-of", type=int, metavar="TS", help="As it was then.")
+def stats(run: Run, *, shape: bool, as_of: int | None) -> Answer:
+    """Show rows, files and bytes of each collection."""
+    from catalog.cli.reading import stats  # noqa: PLC0415
+
+    return stats(run.environment, shape=shape, as_of=as_of)
+
+
+@command(debug, fences=True)
+@click.argument("collection")
+@click.argument("key")
+@click.argument("value")
+@click.option("--protected", is_flag=True, help="Allow the engine's own rows: version, fence, events.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def edit(run: Run, *, collection: str, key: str, value: str, protected: bool, yes: bool) -> Answer:
+    """Replace the VALUE of a row, both given as JSON.
+
+    Typed strictly at the store's own version; constraints are checked. Shows the change and asks.
+    """
+    from catalog.cli.editing import plan, write  # noqa: PLC0415
+
+    environment = run.environment
+    planned = plan(environment, collection, key, value, protected=protected)
+    _ask(run, environment.store, planned, yes=yes)
+    return write(environment, planned)
+
+
+@command(debug, fences=True)
+@click.argument("collection")
+@click.argument("key")
+@click.option("--protected", is_flag=True, help="Allow the engine's own rows: version, fence, events.")
+@click.option("--yes", is_flag=True, help="Do not ask.")
+def delete(run: Run, *, collection: str, key: str, protected: bool, yes: bool) -> Answer:
+    """Delete a row; its key is given as JSON."""
+    from catalog.cli.editing import plan, write  # noqa: PLC0415
+
+    environment = run.environment
+    planned = plan(environment, collection, key, None, protected=protected)
+    _ask(run, environment.store, planned, yes=yes)
+    return write(environment, planned)
+
+
+def _ask(run: Run, store: str, planned: object, *, yes: bool) -> None:
+    run.screen.preview(planned)
+    run.screen.confirm(f"The leader of {store} is fenced, and this change is committed.", yes=yes)
+
+
+@command(debug)
+@click.argument("source")
+@click.argument("target")
+@click.option("--target-option", multiple=True, metavar="NAME=VALUE", help="A storage option of the target alone.")
+def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) -> Answer:
+    """Make a consistent copy of a live store, marked as a copy."""
+    from catalog.cli.debugging import copy  # noqa: PLC0415
+    from catalog.cli.frame import pairs  # noqa: PLC0415
+
+    return copy(run.environment_at(source), target, target_options=pairs("--target-option", target_option))
+
+
+@command(debug, "upgrade-check", on_spark=True)
+@click.argument("stores", nargs=-1, metavar="[STORE]...")
+@click.option("--scratch", metavar="DIR", help="Where the copies are made; by default the folder for such.")
+def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> Answer:
+    """Upgrade a scratch copy of each STORE, and tell everything that is wrong.
+
+    Every step runs on Spark and is verified on every row. The stores themselves are never touched. Exit code 1 means
+    that at least one of them could not be upgraded as it is.
+    """
+    from catalog.cli.debugging import upgrade_check  # noqa: PLC0415
+
+    environments = [run.environment_at(store) for store in stores] or [run.environment]
+    with run.screen.progress() as progress:
+        return upgrade_check(environments, scratch=scratch, progress=progress)
+
+
+@command(debug)
+@click.option("--version", type=int, metavar="N", help="By default the oldest that can be upgraded.")
+@click.option("--rows", type=click.IntRange(0), default=1000, show_default=True, help="About so many.")
+@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same rows.")
+@click.option("--like", metavar="FILE", help="What `debug stats --shape --format json` said of a real store.")
+def generate(run: Run, *, version: int | None, rows: int, seed: int, like: str | None) -> Answer:
+    """Make up a store of any version, in an empty place."""
+    from catalog.cli.debugging import generate  # noqa: PLC0415
+
+    return generate(run.environment, version=version, rows=rows, seed=seed, like=like)
+
+
+@command(debug)
+def fsck(run: Run) -> Answer:
+    """Check everything in a store that can be checked; changes nothing."""
+    from catalog.cli.debugging import fsck  # noqa: PLC0415
+
+    return fsck(run.environment)
+
+
+@command(debug)
+@click.argument("collections", nargs=-1, metavar="[COLLECTION]...")
+def compact(run: Run, *, collections: tuple[str, ...]) -> Answer:
+    """Make few files of many; no row changes, and nobody is fenced."""
+    from catalog.cli.debugging import compact  # noqa: PLC0415
+
+    return compact(run.environment, collections)
+
+
+@command(debug)
+@click.option("--retention", metavar="TIME", help="Keep what was the newest within this time (168h).")
+@click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
+def vacuum(run: Run, *, retention: str | None, dry_run: bool) -> Answer:
+    """Delete files that no retained state refers to.
+
+    Refuses while a migration runs.
+    """
+    from catalog.cli.debugging import vacuum  # noqa: PLC0415
+
+    return vacuum(run.environment, retention=retention, dry_run=dry_run)

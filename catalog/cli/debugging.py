@@ -1,0 +1,147 @@
+"""The verbs that check, copy, make up and look after whole stores. They print nothing."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
+
+from catalog.cli.answers import Checked, Compacted, Copies, Health, MadeUp, Vacuumed
+from catalog.cli.environment import Environment
+from catalog.cli.results import Answer
+from catalog.cli.settings import seconds
+from catalog.errors import FindingsError, UpgradeCheckError, UsageError
+from catalog.log.storage import open_storage
+
+if TYPE_CHECKING:
+    from catalog.engine.progress import Progress
+    from catalog.generator.statistics import Statistics
+
+
+def copy(environment: Environment, target: str, *, target_options: Mapping[str, str] | None = None) -> Answer:
+    """A consistent copy of a store, at an empty place; the target has the source's storage options, and its own."""
+    from catalog.copying import copy_store  # noqa: PLC0415 - a verb loads what it needs, and no other's
+
+    options = {**environment.options, **(target_options or {})}
+    source = environment.storage
+    copied = copy_store(environment.project, source, environment.options, open_storage(target, options), options)
+    return Answer(Copies(copied))
+
+
+def upgrade_check(
+    environments: Sequence[Environment], *, scratch: str | None = None, progress: Progress | None = None
+) -> Answer:
+    """The full upgrade of a scratch copy of each store, and everything that is wrong with it."""
+    from catalog.checking import check_upgrade  # noqa: PLC0415
+
+    verdicts = tuple(
+        check_upgrade(
+            own.project,
+            own.store,
+            own.options,
+            spark=own.spark,
+            scratch=None if scratch is None else Path(scratch),
+            progress=progress,
+        )
+        for own in environments
+    )
+    failed = [verdict.store for verdict in verdicts if not verdict.ok]
+    return Answer(Checked(verdicts), UpgradeCheckError(tuple(failed), len(verdicts)) if failed else None)
+
+
+def generate(
+    environment: Environment, *, version: int | None = None, rows: int = 1000, seed: int = 0, like: str | None = None
+) -> Answer:
+    """A made-up store, in an empty place."""
+    from catalog.generator import generate as make_up  # noqa: PLC0415
+
+    project = environment.project
+    wanted = project.minimum if version is None else version
+    if not project.minimum <= wanted <= project.current:
+        raise UsageError(
+            f"there is no version {wanted} to make a store of",
+            f"this build knows versions {project.minimum} to {project.current}",
+            "give --version one of these",
+        )
+    shape = None if like is None else _shape(like)
+    made = make_up(project, environment.store, wanted, rows, seed, like=shape, options=environment.options)
+    return Answer(MadeUp(made))
+
+
+def fsck(environment: Environment) -> Answer:
+    """Everything about a store that can be checked."""
+    from catalog.health import check_store  # noqa: PLC0415
+
+    storage = environment.storage
+    report = check_store(environment.project, storage, environment.options)
+    error = None
+    if not report.ok:
+        count = sum(finding.severity == "error" for finding in report.findings)
+        error = FindingsError(storage.uri, count, "each finding says whether and how it can be repaired")
+    return Answer(Health(storage.uri, report), error)
+
+
+def compact(environment: Environment, collections: Sequence[str] = ()) -> Answer:
+    """One base of all the files of each collection; written beside the present leader."""
+    from catalog.leading import own_stash  # noqa: PLC0415
+
+    look = environment.look()
+    stash = own_stash(environment.project, look.log)
+    stash.join()
+    before = stash.head.state.files
+    stored = sorted({file.collection for file in before.values()})
+    for name in collections:
+        stash.head.registry.named(name)
+    done = []
+    for name in stored:
+        files = [file for file in before.values() if file.collection == name]
+        if (not collections or name in collections) and len(files) > 1:
+            stash.consolidate(name)
+            done.append(name)
+    return Answer(Compacted(look.storage.uri, stash.ts, tuple(done), len(before), len(stash.head.state.files)))
+
+
+def vacuum(environment: Environment, *, retention: str | None = None, dry_run: bool = False) -> Answer:
+    """Delete what no retained state refers to, after moving the frontier to where retention ends."""
+    from catalog.log.maintenance import Policy, clean, due_frontier, find_doomed  # noqa: PLC0415
+
+    look = environment.look()
+    policy = Policy()
+    if retention is not None:
+        try:
+            policy = replace(policy, retention_ms=int(seconds(retention) * 1000))
+        except ValueError as error:
+            raise UsageError(
+                f"--retention {retention}: {error}", "it says how long the past is kept", "write 24h"
+            ) from error
+    sizes = {file.path: file.size for file in look.log.files()}
+    if dry_run:
+        frontier = due_frontier(look.log, look.state, policy)
+        paths = find_doomed(look.log, look.state, policy, since=look.state.frontier, frontier=frontier)
+    else:
+        done = clean(look.log, look.state, policy)
+        frontier, paths = done.state.frontier, done.deleted
+    size = sum(sizes.get(path, 0) for path in paths)
+    return Answer(Vacuumed(look.storage.uri, not dry_run, frontier, len(paths), size))
+
+
+def _shape(like: str) -> Statistics:
+    import json  # noqa: PLC0415
+
+    from catalog.generator.statistics import Statistics  # noqa: PLC0415
+
+    try:
+        found: Any = json.loads(Path(like).read_text(encoding="utf-8"))
+        shape = found.get("data", {}).get("shape", found) if "data" in found else found
+        return Statistics.from_json(json.dumps(shape))
+    except OSError as error:
+        raise UsageError(
+            f"{like} cannot be read: {error.strerror}", "--like names a file", "correct the path"
+        ) from error
+    except (ValueError, KeyError, TypeError, AttributeError) as error:
+        raise UsageError(
+            f"{like} does not say what a store is like: {error}",
+            "--like takes what was measured of a store",
+            "make it with `catalog debug stats --shape --format json`",
+        ) from error

@@ -1,0 +1,143 @@
+"""The store that a command is for, and how it is reached: what every verb is handed."""
+
+from __future__ import annotations
+
+import time
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
+from typing import TYPE_CHECKING, Self
+
+from catalog.errors import NotAStoreError, NotInitializedError, StepTimedOutError, UsageError
+from catalog.handle import Place
+from catalog.leading import Patience
+from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Mark, State
+from catalog.log.storage import Storage, open_storage
+from catalog.project import Project, load_project
+from catalog.stash.collections import Registry
+from catalog.stash.identity import Identity, read_identity
+
+if TYPE_CHECKING:
+    from catalog.cli.settings import Settings
+    from catalog.engine.journal import Journal
+    from catalog.engine.plan import StepPlan
+    from catalog.engine.progress import Counts, Progress
+
+
+@dataclass(frozen=True, slots=True)
+class Environment:
+    project: Project
+    store: str
+    options: Mapping[str, str] = field(default_factory=dict)
+    spark: str | None = None
+    deploy_generation: int | None = None
+    lock_timeout_s: float = 60.0
+    timeout_s: float | None = None
+    began_s: float = field(default_factory=time.monotonic)
+
+    @classmethod
+    def of(cls, settings: Settings, store: str | None = None) -> Self:
+        where = store or settings["store"]
+        if where is None:
+            raise UsageError(
+                "no store was named",
+                "neither a flag, nor a variable, nor a file says which one is meant",
+                "give --store, set CATALOG_STORE, or write `store` under [tool.catalog]",
+            )
+        return cls(
+            _project(settings["project"]),
+            where,
+            settings.storage_options,
+            settings["spark"],
+            settings["deploy_generation"],
+            settings["lock_timeout"],
+            settings["timeout"],
+        )
+
+    def at(self, store: str) -> Self:
+        """The same for another store."""
+        return replace(self, store=store)
+
+    @property
+    def storage(self) -> Storage:
+        return open_storage(self.store, self.options)
+
+    @property
+    def place(self) -> Place:
+        return Place(self.storage.uri, self.options, self.project)
+
+    @property
+    def patience(self) -> Patience:
+        deadline = None if self.timeout_s is None else self.began_s + self.timeout_s
+        return Patience(self.deploy_generation, self.lock_timeout_s, deadline_s=deadline)
+
+    def look(self) -> Look:
+        """The store as it is now, of any version, without touching it."""
+        storage = self.storage
+        identity = read_identity(storage, self.project.name)
+        if identity is None:
+            raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+        log = DeltaLog(f"{storage.uri}/stash", self.options)
+        return Look(self, storage, identity, log, log.state(log.verify()))
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """A store at its newest state."""
+
+    environment: Environment
+    storage: Storage
+    identity: Identity
+    log: DeltaLog
+    state: State
+
+    @property
+    def version(self) -> int:
+        version = self.state.marks.get(Mark.STASH_VERSION)
+        if version is None:
+            raise NotInitializedError(self.storage.uri)
+        return version
+
+    @property
+    def journal(self) -> Journal:
+        """The engine's own rows; they have one encoding at every version, newer ones included."""
+        from catalog.engine.journal import Journal  # noqa: PLC0415 - not every verb reads them
+
+        registry = Registry.of(self.environment.project.current_types)
+        return Journal(self.log, registry, self.state.fence, self.state)
+
+
+@dataclass(slots=True)
+class Timed:
+    """Tells another of progress, and stops a step when the time is up: nothing of it is committed then."""
+
+    progress: Progress
+    environment: Environment
+
+    def began(self, plan: StepPlan) -> None:
+        self._check(plan)
+        self.progress.began(plan)
+
+    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
+        if rows < plan.rows_to_rewrite:  # else all that is left is to commit, or that is done as well
+            self._check(plan)
+        self.progress.advanced(plan, rows, size)
+
+    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
+        self.progress.ended(plan, counts)
+
+    def _check(self, plan: StepPlan) -> None:
+        timeout_s = self.environment.timeout_s
+        if timeout_s is not None and time.monotonic() > self.environment.began_s + timeout_s:
+            raise StepTimedOutError(plan.name, timeout_s, plan.previous)
+
+
+def _project(name: str) -> Project:
+    try:
+        return load_project(name)
+    except (ModuleNotFoundError, AttributeError) as error:
+        raise UsageError(
+            f"there is no project {name}: {error}",
+            "a project is a package with a module `upgrade` in which PROJECT is",
+            "correct `project` under [tool.catalog], or run this where that package is installed",
+        ) from error

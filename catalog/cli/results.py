@@ -1,0 +1,104 @@
+"""How a command ends: its exit code, and the envelope that programs read. Prints nothing."""
+
+from __future__ import annotations
+
+import base64
+import json
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, fields, is_dataclass
+from enum import Enum, IntEnum
+from typing import Any
+
+from catalog.errors import (
+    CatalogError,
+    ChecksumError,
+    FencedError,
+    SettingError,
+    StaleGenerationError,
+    StepRunningError,
+    TimedOutError,
+    UndoneError,
+    UnfinishedStepError,
+    UpgradeNeededError,
+    UsageError,
+)
+
+
+class Exit(IntEnum):
+    DONE = 0
+    """Or nothing to do."""
+    FAILED = 1
+    """Or there are findings."""
+    USAGE = 2
+    PENDING = 3
+    """Migrations are pending."""
+    CHECKSUM = 4
+    HELD = 5
+    """By another process, or this one was fenced."""
+    UNFINISHED = 6
+    """A migration began and did not end, or failed."""
+    INTERRUPTED = 130
+
+
+_EXITS: Mapping[type[CatalogError], Exit] = {
+    UsageError: Exit.USAGE,
+    SettingError: Exit.USAGE,
+    UpgradeNeededError: Exit.PENDING,
+    UndoneError: Exit.PENDING,
+    ChecksumError: Exit.CHECKSUM,
+    FencedError: Exit.HELD,
+    StaleGenerationError: Exit.HELD,
+    TimedOutError: Exit.HELD,
+    StepRunningError: Exit.UNFINISHED,
+    UnfinishedStepError: Exit.UNFINISHED,
+}
+
+
+@dataclass(frozen=True, slots=True)
+class Answer:
+    """What a command found or did, and what is wrong with that, if anything is."""
+
+    data: Any
+    error: CatalogError | None = None
+
+    @property
+    def exit(self) -> Exit:
+        return Exit.DONE if self.error is None else exit_of(self.error)
+
+
+def exit_of(error: CatalogError) -> Exit:
+    return next((own for kind, own in _EXITS.items() if isinstance(error, kind)), Exit.FAILED)
+
+
+def envelope(command: str, answer: Answer) -> str:
+    """The one JSON document of a command: the same keys whether it succeeded or not."""
+    error = answer.error
+    told = {
+        "ok": error is None,
+        "command": command,
+        "data": plain(answer.data),
+        "error": None
+        if error is None
+        else {"code": type(error).__name__, "message": error.what, "why": error.why, "next": error.next},
+    }
+    return json.dumps(told, ensure_ascii=False)
+
+
+def plain(data: Any) -> Any:  # noqa: ANN401 - whatever a command answers
+    """Data as JSON has it."""
+    match data:
+        case Enum():
+            told = data.name if isinstance(data, int) else data.value
+        case None | bool() | int() | float() | str():
+            told = data
+        case bytes():
+            told = base64.b64encode(data).decode()
+        case Mapping():
+            told = {str(name): plain(value) for name, value in data.items()}
+        case Iterable():
+            told = [plain(value) for value in data]
+        case _ if is_dataclass(data):
+            told = {field.name: plain(getattr(data, field.name)) for field in fields(data)}
+        case _:
+            raise TypeError(f"{type(data).__name__} cannot be told as JSON")
+    return told
