@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, Self, TypeVar, overload
 
 from google.protobuf.message import Message
 
-from catalog.errors import LegacyRowsError, ReadOnlyError, RetiredError
+from catalog.errors import ClosedError, LegacyRowsError, ReadOnlyError, RetiredError
 from catalog.log.protocol import Mark
 from catalog.project import Project
 from catalog.stash.collections import Registry
@@ -69,6 +69,7 @@ class Catalog:
         self._heartbeat, self._scratch = heartbeat, scratch
         self._copied_ts, self._rebuild = copied_ts, rebuild
         self._ids: dict[str, tuple[int, int]] = {}
+        self._is_closed = False
 
     @property
     def version(self) -> int:
@@ -103,11 +104,14 @@ class Catalog:
         named by its key's type of now or of then.
         """
         view = self._view(as_of)
-        registry, asked = self._registry(view), key_type.DESCRIPTOR.full_name
-        named = registry.by_key.get(asked) or registry.named(self._stash.head.registry.of_key(key_type).name)
+        registry = self._registry(view)
+        is_of_then = key_type in {collection.key_type for collection in registry.by_name.values()}
+        known = registry if is_of_then else self._stash.head.registry
+        named = registry.named(known.of_key(key_type).name)
         return (named.decode(key, value) for key, value in view.rows(named.name))
 
     def _view(self, as_of: int | None) -> View:
+        self._require_open()
         if self._rebuild is not None and as_of is not None and as_of != self.ts:
             raise RetiredError(self._place.uri, as_of, self.ts)  # the copy begins there
         return self._stash.view(None if self._rebuild is not None else as_of)
@@ -149,10 +153,12 @@ class Catalog:
 
     def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
         """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""
+        self._require_open()
         return self._stash.subscribe(key_type, since)
 
     def refresh(self) -> int:
         """See what others have committed; answer the newest ts. A scratch copy of an older store is made again."""
+        self._require_open()
         if self._rebuild is None:
             return self._stash.refresh()
         fresh = self._rebuild()
@@ -171,10 +177,17 @@ class Catalog:
         return following
 
     def _require_writable(self) -> None:
+        self._require_open()
         if self._mode in {Mode.READ_ONLY, Mode.DEBUG}:
             raise ReadOnlyError(self._mode)
 
+    def _require_open(self) -> None:
+        if self._is_closed:
+            raise ClosedError(self._place.uri)
+
     def close(self) -> None:
+        """Let whoever waits lead; nothing can be read or written through this any more."""
+        self._is_closed = True
         if self._heartbeat is not None:
             self._heartbeat.stop()
         if self._scratch is not None:

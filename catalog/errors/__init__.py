@@ -25,6 +25,7 @@
     ├── FindingsError               mend what was found
     ├── UpgradeCheckError           mend the migrations or the rows
     ├── ReadOnlyError               open the store in another mode
+    ├── ClosedError                 open the store again
     ├── InvalidChangeError          report an error of the program
     ├── ReadOptionError             fix the options of the query
     ├── SparkStartError             mend Java or its memory
@@ -70,6 +71,7 @@ built from its facts alone, so that it survives pickling between Spark's process
 
 from catalog.errors.commands import FindingsError, SettingError, UnfinishedStepError, UpgradeCheckError, UsageError
 from catalog.errors.commits import (
+    ClosedError,
     CommitFailedError,
     ConflictError,
     FencedError,
@@ -143,6 +145,7 @@ from catalog.errors.versions import (
 __all__ = [
     "CatalogError",
     "ChecksumError",
+    "ClosedError",
     "CommitFailedError",
     "ConflictError",
     "ConstraintError",

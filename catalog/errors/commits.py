@@ -152,3 +152,14 @@ class ReadOnlyError(CatalogError):
             "open it as leader or member to write, or as a savepoint to try",
             mode,
         )
+
+
+class ClosedError(CatalogError):
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"{uri} was closed by this process",
+            "whoever waited to lead it may do so since",
+            "open the store again",
+            uri,
+        )

@@ -11,7 +11,7 @@ class NotAStoreError(CatalogError):
         super().__init__(
             f"{uri} is no store that this can open: {found}",
             "a store is made by a leader, in an empty place",
-            "name the store's own folder, or an empty one to make a new store in",
+            "name the store's own folder; a leader makes a new store in an empty one",
             uri,
             found,
         )

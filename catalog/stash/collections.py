@@ -51,10 +51,13 @@ class Registry:
 
     def of_key(self, key: Message | type[Message]) -> Collection:
         """The collection that a key, or a key's type, names."""
+        descriptor = getattr(key, "DESCRIPTOR", None)
+        if descriptor is None:
+            raise TypeError(f"{key!r} is no message and no type of one: pass a key such as RoleKey")
         try:
-            return self.by_key[key.DESCRIPTOR.full_name]
+            return self.by_key[descriptor.full_name]
         except KeyError as error:
-            raise UnknownCollectionError(key.DESCRIPTOR.full_name, tuple(sorted(self.by_name))) from error
+            raise UnknownCollectionError(descriptor.full_name, tuple(sorted(self.by_name))) from error
 
 
 def encode(message: Message) -> bytes:

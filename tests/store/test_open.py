@@ -12,6 +12,7 @@ import pytest
 
 from catalog import STASH_VERSION, open_catalog
 from catalog.errors import (
+    ClosedError,
     FencedError,
     NotAStoreError,
     NotInitializedError,
@@ -246,3 +247,20 @@ def test_an_object_store_without_its_client_says_what_to_install(monkeypatch: py
     monkeypatch.setitem(sys.modules, "obstore", None)
     with pytest.raises(StoreUnreachableError, match=r"pip install 'stash-catalog\[s3\]'"):
         open_catalog("s3://bucket/store")
+
+
+def test_a_closed_catalog_does_nothing_any_more(store: Path) -> None:
+    """Another may lead since: nothing is read or written through it, and it says so."""
+    with open_catalog(store) as cat:
+        pass
+    for use in (cat.refresh, lambda: cat.rows(RoleKey), lambda: cat.allocate("item"), lambda: cat.table("role")):
+        with pytest.raises(ClosedError, match="was closed by this process"):
+            use()
+    with pytest.raises(ClosedError), cat.transaction():
+        pass
+
+
+def test_a_collection_is_asked_for_by_the_type_of_its_key(store: Path) -> None:
+    """Whoever passes a name is told what to pass."""
+    with open_catalog(store) as cat, pytest.raises(TypeError, match="pass a key such as RoleKey"):
+        cat.rows("role")  # type: ignore[call-overload]
