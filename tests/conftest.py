@@ -17,6 +17,7 @@ from tests.gate.project_copy import Copy, cut_back
 
 __all__ = ["cluster", "connect_server"]
 
+settings.register_profile("default", deadline=None)  # machines are noisy: nothing here is timed
 settings.register_profile("soak", max_examples=2_000, deadline=None)
 
 ROOT = Path(__file__).parents[1]
