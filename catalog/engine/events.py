@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Mapping
+from collections.abc import Container, Mapping
 from dataclasses import dataclass
 from enum import IntEnum
 from typing import Any
@@ -59,7 +59,7 @@ def begin(journal: Journal, plan: StepPlan, build: str) -> int:
             deploy_generation=journal.fence.generation,
             epoch=journal.fence.epoch,
         )
-        rows = [*_dead(journal, events), journal.change(kind.key_type(id=number), value)]
+        rows = [*_dead(journal, _running(events)), journal.change(kind.key_type(id=number), value)]
         try:
             journal.append(Operation.TRANSACTION, rows, {Mark.RUNNING_STEP: plan.version})
         except ConflictError:
@@ -68,18 +68,33 @@ def begin(journal: Journal, plan: StepPlan, build: str) -> int:
             return number
 
 
-def close_dead(journal: Journal) -> None:
-    """Close what is said to run, which can only be a run of before: whoever leads now has fenced its process."""
-    while journal.state.marks.get(Mark.RUNNING_STEP, 0):
+def close_dead(journal: Journal, only: Container[int] | None = None) -> tuple[int, ...]:
+    """Close the runs of before, or some of them, in one commit; answers the ids of their events.
+
+    Whoever leads closes all: it has fenced their processes. Others name those that they know to be dead.
+    """
+    while True:
+        running = _running(read_events(journal))
+        dead = [event for event in running if only is None or event.id in only]
+        is_marked = bool(journal.state.marks.get(Mark.RUNNING_STEP, 0))
+        if not dead and (running or not is_marked):
+            return ()
+        marks = {Mark.RUNNING_STEP: 0} if len(dead) == len(running) else {}
         try:
-            journal.append(Operation.TRANSACTION, _dead(journal, read_events(journal)), {Mark.RUNNING_STEP: 0})
+            journal.append(Operation.TRANSACTION, _dead(journal, dead), marks)
         except ConflictError:
             journal.refresh()
+        else:
+            return tuple(event.id for event in dead)
+
+
+def _running(events: list[Event]) -> list[Event]:
+    return [event for event in events if event.state is State.RUNNING]
 
 
 def _dead(journal: Journal, events: list[Event]) -> list[RowChange]:
     error = "its process ended before the step did"
-    return [closed(journal, event, State.ERROR, error=error) for event in events if event.state is State.RUNNING]
+    return [closed(journal, event, State.ERROR, error=error) for event in events]
 
 
 def closed(

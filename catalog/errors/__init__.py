@@ -5,7 +5,8 @@
     │   ├── ConflictError
     │   ├── TransactionConflictError
     │   ├── CommitFailedError
-    │   └── TimedOutError
+    │   ├── TimedOutError
+    │   └── DiagnosisOutdatedError
     ├── IndeterminateError          find out first whether it happened
     ├── FencedError                 stop this process
     ├── StaleGenerationError        stop this process
@@ -74,6 +75,7 @@ from catalog.errors.commits import (
     ClosedError,
     CommitFailedError,
     ConflictError,
+    DiagnosisOutdatedError,
     FencedError,
     IndeterminateError,
     InvalidChangeError,
@@ -153,6 +155,7 @@ __all__ = [
     "CorruptFileError",
     "DamagedError",
     "DanglingReferenceError",
+    "DiagnosisOutdatedError",
     "DuplicateError",
     "FencedError",
     "FindingsError",

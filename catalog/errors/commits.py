@@ -55,6 +55,18 @@ class TimedOutError(RetryableError):
         )
 
 
+class DiagnosisOutdatedError(RetryableError):
+    def __init__(self, uri: str, thing: str) -> None:
+        self.uri, self.thing = uri, thing
+        super().__init__(
+            f"nothing was repaired: {thing} of {uri} is no longer what was found",
+            "somebody else wrote or repaired it meanwhile",
+            "diagnose the store again",
+            uri,
+            thing,
+        )
+
+
 class IndeterminateError(CatalogError):
     def __init__(self, uri: str, version: int, txid: str, reason: str) -> None:
         self.uri, self.version, self.txid, self.reason = uri, version, txid, reason

@@ -101,6 +101,27 @@ def sign_of(storage: Storage, fence: Fence) -> Sign:
     return Sign.NONE if beat is None else Sign.RELEASED if beat == _RELEASED else Sign.BEATING
 
 
+def is_led(storage: Storage, fence: Fence, interval_s: float = INTERVAL_S) -> bool:
+    """Whether the leader of a fence, or one after it, shows a sign of life before it would be taken for dead."""
+    seen, end = _signs(storage, fence), time.monotonic() + _GRACE * interval_s
+    while set(seen.values()) != {_RELEASED} and time.monotonic() < end:
+        time.sleep(interval_s / 4)
+        now = _signs(storage, fence)
+        if any(beat not in {None, _RELEASED, seen.get(leader)} for leader, beat in now.items()):
+            return True
+    return False
+
+
+def _signs(storage: Storage, fence: Fence) -> dict[Fence, int | None]:
+    """The last sign of the leader of a fence, and of each after it."""
+    try:
+        found = [_NAME.fullmatch(path) for path in storage.paths(_FOLDER)]
+    except CatalogError:
+        found = []
+    leaders = {Fence(int(name[1]), int(name[2])) for name in found if name is not None}
+    return {leader: _read(storage, leader) for leader in {fence, *leaders} if leader >= fence}
+
+
 def _read(storage: Storage, fence: Fence) -> int | None:
     try:
         raw = storage.read(_path(fence))
