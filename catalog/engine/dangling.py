@@ -9,8 +9,8 @@ import pyarrow as pa
 import pyarrow.compute as pc
 
 from catalog.codec import bounded_batches
+from catalog.engine.judging import shown
 from catalog.engine.prints import referred_bytes
-from catalog.engine.rewriting import shown
 from catalog.engine.types import Columns
 from catalog.stash.collections import Registry
 from catalog.stash.constraints import Constraints, Reference, referred_keys

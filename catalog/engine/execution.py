@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Mapping, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
@@ -12,57 +12,27 @@ import pyarrow as pa
 
 from catalog.actions import Columnar, Delete, Frame, Insert, PerRow, Retire
 from catalog.engine.frames import frame_job
+from catalog.engine.made import Keys, Made, Source, add_keys
 from catalog.engine.naming import Naming
-from catalog.engine.parts import Division, divide, part_numbers, read_shuffled
+from catalog.engine.parts import Division, divide
 from catalog.engine.plan import StepPlan, added_by, touched
 from catalog.engine.prints import Kind, Wanted, key_kind, unique_kind
 from catalog.engine.progress import Counts
-from catalog.engine.tasks import Emission, InsertTask, Report, Setting, Task, gather, kinds_of, run_insert, run_task
+from catalog.engine.tasks import InsertTask, Report, Setting, Task, gather, kinds_of
 from catalog.engine.types import ENGINE_COLLECTIONS, registry_of, row_types
-from catalog.engine.violations import Rule, Violations
+from catalog.engine.violations import LISTED_MAX, Rule
+from catalog.engine.work import FED, feed, work, work_insert, work_shuffled
 from catalog.errors import UnwrittenStepError
-from catalog.log.protocol import DataFile, Fence, FileKind, Log, State
-from catalog.project import Project
-from catalog.spark.jobs import Answer, SparkJobs, Watch
+from catalog.log.protocol import DataFile, FileKind, State
 from catalog.stash.collections import Collection, encode
 from catalog.stash.view import Bases, load_view
 
 if TYPE_CHECKING:
     from pyspark.sql import DataFrame
 
-_FED = "part int, kind string, key binary, value binary, ts long, diff int"
 _ROWS_PER_BUCKET = 500_000
 _BUCKETS_MAX = 64
 ALLOCATORS = "id_alloc"
-
-
-@dataclass(frozen=True, slots=True)
-class Source:
-    """What a step runs on, and where."""
-
-    log: Log
-    project: Project
-    place: tuple[str, Mapping[str, str]]
-    """The store's address and storage options."""
-    fence: Fence
-    jobs: SparkJobs
-    watch: Watch
-    faults_max: int | None = 1
-    sample: int = 64
-
-
-@dataclass(slots=True)
-class Made:
-    """What a step made, and what its commit needs."""
-
-    adds: list[DataFile] = field(default_factory=list)
-    removes: list[DataFile] = field(default_factory=list)
-    depends: frozenset[str] = frozenset()
-    """Collections that must not have changed when it is committed."""
-    next_ids: dict[str, int] = field(default_factory=dict)
-    """By allocator, after the step."""
-    counts: dict[str, Counts] = field(default_factory=dict)
-    violations: Violations = field(default_factory=Violations)
 
 
 class Execution:
@@ -85,11 +55,18 @@ class Execution:
         """Execute; violations are answered and not raised."""
         if self.changed:
             self._rewrite()
+        if self._is_repeated:
+            return self.made
         self.made.removes = [file for file in self.state.files.values() if file.collection in self._replaced()]
         self._check_collections()
         self._count()
         self.made.depends = frozenset({*touched(self.plan.actions), *self._read()} - ENGINE_COLLECTIONS)
         return self.made
+
+    @property
+    def _is_repeated(self) -> bool:
+        """Whether nothing that is made counts: the step runs again without the stored rows that break a rule."""
+        return self.source.is_thorough and bool(self.made.faulty)
 
     def _read(self) -> Iterator[str]:
         """The collections that the step relied on and left as they are."""
@@ -141,7 +118,7 @@ class Execution:
 
         Keys that others refer to are needed in any case; and whoever wants to know of every fault trusts nothing.
         """
-        if self.source.faults_max is None:
+        if self.source.is_thorough:
             return {}
         referred = {reference.target for own in wanted.values() for reference in own.references}
         return {
@@ -165,14 +142,18 @@ class Execution:
         frames, count = self._frames(self.setting, planned)
         inserts = self._inserts()
         if inserts:
-            frames.append(self.source.jobs.tasks(partial(_insert, self.setting), inserts))
+            frames.append(self.source.jobs.tasks(partial(work_insert, self.setting), inserts))
         for action in self.framed:
             next_id = self._allocated(action.ids) if action.ids else None
             frames += frame_job(self.source.jobs, self.setting, action, self.state, self.source.place, next_id=next_id)
         reports, findings = self._collect(frames, self.setting, count)
+        if self._is_repeated:
+            self.made.adds = [file for report in reports for file in report.files]
+            return
         self._take(reports, divisions)
         framed = (name for action in self.framed for name in action.writes)  # no report tells of a frame without rows
-        self.lost = frozenset({*framed, *(report.collection for report in reports if report.keys_changed)})
+        changed = (report.collection for report in reports if report.keys_changed)
+        self.lost = frozenset({*framed, *changed, *self.made.spoilt})
         differing = frozenset[Kind]().union(*(report.differing for report in reports))
         self._name([*findings, *self._scan(differing)])
 
@@ -185,15 +166,15 @@ class Execution:
     ) -> tuple[list[DataFrame], int]:
         """The frames that do the tasks of some collections, and how many of them read their parts themselves."""
         direct = [task for division, tasks in planned.values() for task in tasks if not division.shuffled]
-        frames = [self.source.jobs.tasks(partial(_work, setting), direct)] if direct else []
+        frames = [self.source.jobs.tasks(partial(work, setting), direct)] if direct else []
         frames += [self._shuffled(setting, *own) for own in planned.values() if own[0].shuffled]
         return frames, len(direct)
 
     def _shuffled(self, setting: Setting, division: Division, tasks: Sequence[Task]) -> DataFrame:
         log, lows = self.source.log, [task.part.low for task in tasks]
         pieces = [(file, number) for file in division.shuffled for number in range(len(log.groups(file)))]
-        work = partial(_work_shuffled, setting, tuple(tasks))
-        return self.source.jobs.shuffled(partial(_feed, log, lows), pieces, _FED, work)
+        working = partial(work_shuffled, setting, tuple(tasks))
+        return self.source.jobs.shuffled(partial(feed, log, lows), pieces, FED, working)
 
     def _first_ids(self, name: str, division: Division) -> Sequence[int]:
         """The first id of each part, so that ids are dense and in the order of keys."""
@@ -218,40 +199,51 @@ class Execution:
         return tasks
 
     def _collect(self, frames: Sequence[DataFrame], setting: Setting, count: int) -> tuple[list[Report], list[Any]]:
-        gathering = partial(gather, kinds_of(setting.wanted)) if setting.wanted else None
+        listed_max = None if self.source.is_thorough else LISTED_MAX
+        gathering = partial(gather, kinds_of(setting.wanted), listed_max) if setting.wanted else None
         done = self.source.jobs.collect(
             frames, self.source.watch, gather=gathering, buckets=setting.buckets, count=count
         )
         for report in done.reports:
-            self.made.violations.merge([report.violations])
+            self.made.take_stored(report.judge)
+            self.made.task_s += report.seconds
+        if not self._is_repeated:
+            for report in done.reports:
+                self.made.take_made(report.judge)
         return done.reports, done.findings
 
     def _take(self, reports: Sequence[Report], divisions: Mapping[str, Division]) -> None:
         """Take in what tasks report, and see that it adds up."""
         for report in reports:
-            if report.collection not in self.changed:
-                continue
-            self.made.adds += report.files
-            counts = self.made.counts.setdefault(report.collection, Counts())
-            counts.rows_before += report.rows_before
-            counts.changed += report.changed
-            for name, rows in report.rows_after.items():
-                self.made.counts.setdefault(name, Counts()).rows_after += rows
+            if report.collection in self.changed:
+                self._take_report(report)
         for name in divisions:
             self._check_taken(name, [report for report in reports if report.collection == name])
         for name, actions in self.actions.items():
             own = [report for report in reports if report.collection == name]
             counts = self.made.counts.setdefault(name, Counts())
-            if isinstance(actions[0], Columnar) and counts.rows_after != counts.rows_before:
-                self._violate(Rule.ROWS, name, f"{counts.rows_before} rows became {counts.rows_after}")
+            made_rows = counts.rows_after + self.made.set_aside[name] - counts.inserted
+            if isinstance(actions[0], Columnar) and made_rows != counts.rows_before:
+                self._violate(Rule.ROWS, name, f"{counts.rows_before} rows became {made_rows}")
             if isinstance(actions[0], PerRow) and actions[0].ids:
                 self._allocate(actions[0].ids, sum(report.ids for report in own))
         for action in self.framed:
             if action.ids:
                 self._take_frame_ids(action.ids, [report for report in reports if report.ids and report.id_bounds])
 
+    def _take_report(self, report: Report) -> None:
+        self.made.adds += report.files
+        counts = self.made.counts.setdefault(report.collection, Counts())
+        counts.rows_before += report.rows_before
+        counts.changed += report.changed
+        counts.deleted += report.deleted
+        for name, rows in report.inserted.items():
+            self.made.counts.setdefault(name, Counts()).inserted += rows
+        for name, rows in report.rows_after.items():
+            self.made.counts.setdefault(name, Counts()).rows_after += rows
+
     def _check_taken(self, name: str, reports: Sequence[Report]) -> None:
-        if self.made.violations:
+        if self.made.violations and not self.source.is_thorough:
             return  # tasks stopped early
         files = [file for file in self.state.files.values() if file.collection == name]
         for kind, taken in (
@@ -291,7 +283,7 @@ class Execution:
                 wanted[reference.collection] = replace(own, references=(*own.references, reference))
                 wanted[reference.target] = replace(wanted.get(reference.target, Wanted()), keys=True)
         wanted = {name: own for name, own in wanted.items() if own}
-        if not wanted or self.made.violations:
+        if not wanted or (self.made.violations and not self.source.is_thorough):
             return []
         setting = replace(self.setting, wanted=wanted, buckets=self._buckets(wanted))
         divisions = {name: divide(self.source.log, self._after(), name) for name in wanted}
@@ -305,8 +297,12 @@ class Execution:
             after = self._after()
             whole = replace(after, files={path: file for path, file in after.files.items() if path not in stays})
             additions = [file for file in self.made.adds if file.path in stays]
-            naming = Naming(self.source.log, whole, additions, self.new, self.constraints)
-            self.made.violations.merge([naming.name(findings)])
+            dead: Keys = {}
+            add_keys(dead, self.source.dead)
+            add_keys(dead, self.made.spoilt)
+            naming = Naming(self.source.log, whole, additions, self.new, self.constraints, dead)
+            named = naming.name(findings, is_thorough=self.source.is_thorough)
+            self.made.take_named(named)
 
     def _after(self) -> State:
         """The state as the commit would leave it, as far as files go."""
@@ -324,6 +320,9 @@ class Execution:
         for name in sorted({file.collection for file in self._after().files.values()} - known):
             told = f"version {self.plan.version} has no such collection, and nothing retires it"
             self._violate(Rule.COLLECTION, name, told)
+            left = [file for file in self.state.files.values() if file.collection == name]
+            self.made.set_aside[name] += self._live_rows(left)
+            self.made.removes += left
 
     def _count(self) -> None:
         for name in touched(self.plan.actions):
@@ -368,30 +367,3 @@ def _rewriting(plan: StepPlan) -> dict[str, tuple[Columnar | PerRow | Delete, ..
         if isinstance(action, Columnar | PerRow | Delete):
             found[action.collection] = (*found.get(action.collection, ()), action)
     return found
-
-
-def _work(setting: Setting, task: Task) -> Answer:
-    return _answer(setting, *run_task(setting, task))
-
-
-def _insert(setting: Setting, task: InsertTask) -> Answer:
-    return _answer(setting, *run_insert(setting, task))
-
-
-def _work_shuffled(setting: Setting, tasks: Sequence[Task], part: int, rows: pa.Table) -> Answer:
-    return _answer(setting, *run_task(setting, tasks[part], lambda taken: read_shuffled(rows, taken)))
-
-
-def _answer(setting: Setting, report: Report, emission: Emission) -> Answer:
-    return report, emission.packed(kinds_of(setting.wanted), setting.buckets)
-
-
-def _feed(log: Log, lows: Sequence[bytes], piece: tuple[DataFile, int]) -> Iterator[pa.RecordBatch]:
-    file, number = piece
-    for batch in log.read(file, None, [number]).to_batches(max_chunksize=8192):
-        parts = pa.array(part_numbers(lows, batch["key"]), pa.int32())
-        kinds = pa.array([file.kind.value] * batch.num_rows, pa.string())
-        yield pa.record_batch(
-            [parts, kinds, *(batch[name] for name in ("key", "value", "ts", "diff"))],
-            names=["part", "kind", "key", "value", "ts", "diff"],
-        )

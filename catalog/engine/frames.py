@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import pickle
 from collections.abc import Callable, Iterator, Mapping
+from contextlib import suppress
 from typing import TYPE_CHECKING, Any
 
 import pyarrow as pa
@@ -11,11 +12,11 @@ import pyarrow.compute as pc
 
 from catalog.actions import Frame
 from catalog.datasource import dataframe
+from catalog.engine.judging import Judge, Rows, TooManyFaults, culprits, said
 from catalog.engine.prints import printed
-from catalog.engine.rewriting import Fault, Judge, Rows, TooManyFaults, judged, shown, verified
 from catalog.engine.tasks import Emission, Report, Setting, kinds_of, write_rows
 from catalog.engine.types import Columns
-from catalog.engine.violations import Rule, Violation
+from catalog.engine.violations import Rule
 from catalog.errors import UnfitColumnError, UnwrittenStepError
 from catalog.log.protocol import State
 from catalog.spark.jobs import SparkJobs, answered, guarded
@@ -57,7 +58,7 @@ def _written(frame: DataFrame, setting: Setting, name: str, action: Frame, state
     tasks = -(-size * 4 // FILE_BYTES_MAX) or 1  # stored bytes are compressed
     encoded = frame.select("key", "value").mapInArrow(_encoding(setting, name), _ROWS_IN_SPARK)
     placed = encoded.repartitionByRange(tasks, "key") if tasks > 1 else encoded.repartition(1)
-    writing = _writing(setting, name, is_base=is_base, counts_ids=name == action.ids)
+    writing = _writing(setting, name, is_base=is_base, is_added=name in action.into, counts_ids=name == action.ids)
     return placed.sortWithinPartitions("key").mapInArrow(writing, _JOB)
 
 
@@ -72,47 +73,57 @@ def _encoding(setting: Setting, name: str) -> Callable[[Iterator[pa.RecordBatch]
 
 
 def _encoded(columns: Columns, batch: pa.RecordBatch, setting: Setting) -> pa.RecordBatch:
-    name = columns.collection.name
-    try:
-        rows = Rows(*columns.encode(batch["key"], batch["value"]))
-    except UnfitColumnError as error:
-        return _faulty([Violation(Rule.ENCODE, name, "", error.what)])
-    faults: list[Violation] = []
-    while True:
-        try:
-            verified(columns, rows, sample=setting.sample, rule=Rule.ENCODE)
-            break
-        except Fault as fault:
-            key = shown(columns.collection, rows.keys[fault.row].as_py())
-            faults.append(Violation(fault.rule, name, key, fault.found))
-            rows = rows.without(fault.row)
+    """The rows that can be written; what was found of the others comes with them, to whoever writes the file."""
+    judge, name = setting.judge(), columns.collection.name
+    given = pa.Table.from_batches([batch])
+    rows = Rows(*(pa.array([], pa.binary()) for _ in "kv"))
+    with suppress(TooManyFaults):
+        if (error := _misfit(columns, batch)) is not None:
+            if not judge.is_thorough:
+                judge.spoil(Rule.ENCODE, name, None, "", said(error))
+            if _misfit(columns, batch[:0]) is not None:
+                unable = UnwrittenStepError(judge.step, f"its frame makes no rows of {name}: {said(error)}")
+                return _told(unable)
+            found = dict(culprits(batch.num_rows, lambda low, high: _misfit(columns, batch[low:high])))
+            for row, own in found.items():
+                judge.spoil(Rule.ENCODE, name, None, f"row {batch['key'][row]}", said(own))
+            given = given.filter(pa.array([row not in found for row in range(batch.num_rows)]))
+        fitting = given.combine_chunks().to_batches()
+        if fitting:
+            rows = judge.written(columns.collection, Rows(*columns.encode(fitting[0]["key"], fitting[0]["value"])))
     whole = pa.record_batch([rows.keys, rows.values, pa.nulls(len(rows.keys), pa.binary())], schema=_ROWS)
-    if not faults:
+    if not judge.made:
         return whole
-    return pa.Table.from_batches([whole, _faulty(faults)]).combine_chunks().to_batches()[0]
+    return pa.Table.from_batches([whole, _told(judge)]).combine_chunks().to_batches()[0]
 
 
-def _faulty(faults: list[Violation]) -> pa.RecordBatch:
-    empty = pa.array([b""] * len(faults), pa.binary())
-    return pa.record_batch([empty, empty, pa.array([pickle.dumps(fault) for fault in faults])], schema=_ROWS)
+def _told(found: Judge | UnwrittenStepError) -> pa.RecordBatch:
+    empty = pa.array([b""], pa.binary())
+    return pa.record_batch([empty, empty, pa.array([pickle.dumps(found)])], schema=_ROWS)
+
+
+def _misfit(columns: Columns, batch: pa.RecordBatch) -> UnfitColumnError | None:
+    try:
+        columns.encode(batch["key"], batch["value"])
+    except UnfitColumnError as error:
+        return error
+    return None
 
 
 def _writing(
-    setting: Setting, name: str, *, is_base: bool, counts_ids: bool
+    setting: Setting, name: str, *, is_base: bool, is_added: bool, counts_ids: bool
 ) -> Callable[[Iterator[pa.RecordBatch]], Any]:
     def run(batches: Iterator[pa.RecordBatch]) -> Iterator[pa.RecordBatch]:
         def rows() -> Iterator[pa.RecordBatch]:
-            report, emission = Report(name, 0), Emission()
-            judge = judged(setting.faults_max, setting.sample)
-            report.violations = judge.violations
-            try:
+            judge = setting.judge()
+            report, emission = Report(name, 0, judge), Emission()
+            with suppress(TooManyFaults):
                 table = pa.Table.from_batches(_sound(batches, judge), schema=pa.schema(list(_ROWS)[:2]))
-                report.files = write_rows(setting, name, table, judge.add, is_base=is_base)
-                report.rows_after[name] = report.changed = table.num_rows
+                report.inserted[name] = table.num_rows + judge.dropped[name] if is_added else 0
+                report.files = write_rows(setting, name, table, judge, is_base=is_base)
+                report.rows_after[name] = sum(file.rows for file in report.files)
                 report.keys_changed = True
                 _print(setting, report, table, emission, counts_ids=counts_ids)
-            except TooManyFaults:
-                pass
             yield from answered((report, emission.packed(kinds_of(setting.wanted), setting.buckets)))
 
         yield from guarded(rows)
@@ -123,8 +134,10 @@ def _writing(
 def _sound(batches: Iterator[pa.RecordBatch], judge: Judge) -> Iterator[pa.RecordBatch]:
     for batch in batches:
         for pickled in batch["fault"].drop_null().to_pylist():
-            fault: Violation = pickle.loads(pickled)  # noqa: S301 - written by our own tasks
-            judge.add(fault.rule, fault.collection, fault.key, fault.found)
+            found: Judge | UnwrittenStepError = pickle.loads(pickled)  # noqa: S301 - written by our own tasks
+            if isinstance(found, UnwrittenStepError):
+                raise found
+            judge.take(found)
         yield batch.filter(batch["fault"].is_null()).select(["key", "value"])
 
 

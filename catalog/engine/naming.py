@@ -5,13 +5,16 @@ Runs only when a step is about to fail, on the driver, a run of files at a time.
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Set as AbstractSet
 from dataclasses import dataclass, field
 
 import numpy as np
 import pyarrow as pa
 
 from catalog.codec import bounded_batches
+from catalog.engine.judging import shown
+from catalog.engine.made import Named
 from catalog.engine.prints import (
     Kind,
     Prints,
@@ -23,10 +26,9 @@ from catalog.engine.prints import (
     unique_bytes,
     unique_kind,
 )
-from catalog.engine.rewriting import shown
 from catalog.engine.tasks import Found
 from catalog.engine.types import Columns
-from catalog.engine.violations import LISTED_MAX, Rule, Violations
+from catalog.engine.violations import LISTED_MAX, Rule
 from catalog.log.protocol import DataFile, Log, State
 from catalog.stash.collections import Registry
 from catalog.stash.constraints import Constraints, Reference, Unique, referred_keys
@@ -41,10 +43,12 @@ class Naming:
     additions: Sequence[DataFile]
     registry: Registry
     constraints: Constraints
-    violations: Violations = field(default_factory=Violations)
+    dead: Mapping[str, AbstractSet[bytes]] = field(default_factory=dict)
+    """Keys of rows that were set aside before: whatever refers to them breaks no rule of its own."""
+    named: Named = field(default_factory=Named)
 
-    def name(self, findings: Sequence[Found]) -> Violations:
-        """The violations that findings by prints turn out to be."""
+    def name(self, findings: Sequence[Found], *, is_thorough: bool = False) -> Named:
+        """The rows that findings by prints turn out to be: all of them, or as many as are listed."""
         found: dict[Kind, list[Prints]] = {}
         for kind, packed, _ in findings:
             found.setdefault(kind, []).append(as_prints(packed))
@@ -58,12 +62,13 @@ class Naming:
             else:
                 for reference in self.constraints.references:
                     if reference.target == kind.name:
-                        self._reference(reference, prints)
-        for kind, _, count in findings:
+                        self._reference(reference, prints, is_thorough=is_thorough)
+        counts = self.named.violations.counts
+        for kind, _, count in () if is_thorough else findings:
             rule = {"key": Rule.KEY, "unique": Rule.UNIQUE, "reference": Rule.REFERENCE}[kind.role]
-            if self.violations.counts[rule]:
-                self.violations.counts[rule] = max(self.violations.counts[rule], count)
-        return self.violations
+            if counts[rule]:
+                counts[rule] = max(counts[rule], count)
+        return self.named
 
     def _keys(self, collection: str, prints: Prints) -> None:
         seen: set[bytes] = set()
@@ -71,11 +76,13 @@ class Naming:
         for keys, _ in self._batches(collection):
             for key in keys.filter(_matches(print_bytes(keys), prints)).to_pylist():
                 if key in seen:
-                    self.violations.add(Rule.KEY, collection, shown(kind, key), "two rows have this key")
+                    self.named.violations.add(Rule.KEY, collection, shown(kind, key), "two rows have this key")
+                    self.named.set_aside[collection] += 1
+                    self.named.doubled.add(collection)
                 seen.add(key)
 
     def _unique(self, unique: Unique, prints: Prints) -> None:
-        first: dict[bytes, str] = {}
+        first: dict[bytes, bytes] = {}
         kind = self.registry.named(unique.collection)
         for keys, values in self._batches(unique.collection):
             decoded = Columns(kind).decode(keys, values)
@@ -83,16 +90,17 @@ class Naming:
             hits = _matches(print_bytes(common), prints)
             fields = [follow(path, *decoded).filter(hits).to_pylist() for path in unique.paths]
             for key, same, *own in zip(*(c.filter(hits).to_pylist() for c in (keys, common)), *fields, strict=True):
-                if same in first:
+                if first.setdefault(same, key) != key:
                     told = ", ".join(f"{path} is {found!r}" for path, found in zip(unique.paths, own, strict=True))
-                    told = f"{told} also in {unique.collection} {{{first[same]}}}"
-                    self.violations.add(Rule.UNIQUE, unique.collection, shown(kind, key), told)
-                first.setdefault(same, shown(kind, key))
+                    told = f"{told} also in {unique.collection} {{{shown(kind, first[same])}}}"
+                    self.named.violations.add(Rule.UNIQUE, unique.collection, shown(kind, key), told)
+                    self.named.spoil(unique.collection, key)
 
-    def _reference(self, reference: Reference, prints: Prints) -> None:
+    def _reference(self, reference: Reference, prints: Prints, *, is_thorough: bool) -> None:
         kind, target = self.registry.named(reference.collection), self.registry.named(reference.target)
         wanted = {bytes(row.tobytes()) for row in prints}
         there = {key for keys, _ in self._batches(reference.target) for key in _with_prints(keys, prints)}
+        there |= self.dead.get(reference.target, set())
         for keys, values in self._batches(reference.collection):
             if not _with_prints(referred_bytes(reference, self.registry, *Columns(kind).decode(keys, values)), prints):
                 continue
@@ -101,8 +109,9 @@ class Naming:
                     print_ = print_bytes(pa.array([referred], pa.binary())).tobytes()
                     if print_ in wanted and referred not in there:
                         told = f"{reference.path} refers to {reference.target} {{{shown(target, referred)}}}, which is not there"  # noqa: E501
-                        self.violations.add(Rule.REFERENCE, reference.collection, shown(kind, key), told)
-            if self.violations.counts[Rule.REFERENCE] >= LISTED_MAX:
+                        self.named.violations.add(Rule.REFERENCE, reference.collection, shown(kind, key), told)
+                        self.named.spoil(reference.collection, key)
+            if not is_thorough and self.named.violations.counts[Rule.REFERENCE] >= LISTED_MAX:
                 return
 
     def _batches(self, collection: str) -> Iterator[tuple[pa.BinaryArray, pa.BinaryArray]]:

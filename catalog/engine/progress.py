@@ -18,6 +18,9 @@ class Counts:
     bytes_before: int = 0
     bytes_after: int = 0
     changed: int = 0
+    """Rows that stay in their collection with other bytes; what a frame does to rows is told by a check alone."""
+    inserted: int = 0
+    deleted: int = 0
 
 
 class Progress(Protocol):

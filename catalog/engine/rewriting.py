@@ -1,115 +1,25 @@
-"""What becomes of a batch of rows: read with the old types, changed, written with the new ones, both verified.
-
-A row that breaks a rule is set aside and named, and the others go on; whether that stops the step is not decided here.
-"""
+"""What becomes of a batch of rows: read with the old types, changed, written with the new ones, both verified."""
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterable, Iterator
+from collections import Counter
+from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import count
-from typing import Any, NamedTuple
+from typing import Any
 
 import pyarrow as pa
-from google.protobuf.message import DecodeError, Message
-from google.protobuf.text_format import MessageToString
+import pyarrow.compute as pc
+from google.protobuf.message import Message
 
 from catalog.actions import Columnar, Delete, PerRow
-from catalog.codec import first_difference
+from catalog.engine.judging import Fault, Judge, Rows, culprits, every_fault, said
 from catalog.engine.prints import Kind, Wanted, follow, key_kind, unique_kind
 from catalog.engine.types import Columns, RowType
-from catalog.engine.violations import LISTED_MAX, Rule, Violations
-from catalog.errors import CatalogError, UndecodableRowError, UnfitColumnError
+from catalog.engine.violations import Rule
+from catalog.errors import UnfitColumnError, UnwrittenStepError
 from catalog.stash.arrays import binary_column
 from catalog.stash.collections import Collection, Registry, encode
-
-SAMPLE = 64
-"""One row in so many is read and written by protobuf itself as well."""
-
-
-class Rows(NamedTuple):
-    """Rows of one collection: their bytes, and the columns these decode to where they were needed."""
-
-    keys: pa.BinaryArray
-    values: pa.BinaryArray
-    decoded: tuple[pa.StructArray, pa.StructArray] | None = None
-
-    def without(self, row: int) -> Rows:
-        return Rows(*(pa.concat_arrays([column[:row], column[row + 1 :]]) for column in self[:2]))
-
-
-class Fault(Exception):  # noqa: N818 - no error of the program: found and handled here
-    """One row breaks a rule."""
-
-    def __init__(self, rule: Rule, row: int, found: str) -> None:
-        super().__init__(found)
-        self.rule, self.row, self.found = rule, row, found
-
-
-class TooManyFaults(Exception):  # noqa: N818
-    """There is no point in going on."""
-
-
-@dataclass(slots=True)
-class Judge:
-    """Sets faulty rows aside, and says when it has seen enough."""
-
-    violations: Violations
-    sample: int = SAMPLE
-    faults_max: int = 1
-
-    def settle(self, rows: Rows, collection: str, show: Callable[[bytes], str], attempt: Callable[[Rows], Any]) -> Any:  # noqa: ANN401
-        """What an attempt makes of rows, after those that it faults were set aside."""
-        while True:
-            try:
-                return attempt(rows)
-            except Fault as fault:
-                self.add(fault.rule, collection, show(rows.keys[fault.row].as_py()), fault.found)
-                rows = rows.without(fault.row)
-
-    def add(self, rule: Rule, collection: str, key: str, found: str) -> None:
-        self.violations.add(rule, collection, key, found)
-        if self.violations.counts.total() >= self.faults_max:
-            raise TooManyFaults
-
-
-def shown(row_type: RowType, key: bytes) -> str:
-    """A key as text, for people."""
-    try:
-        if not isinstance(row_type, Collection):
-            return key.decode()
-        return MessageToString(row_type.decode(key, b"")[0], as_one_line=True) or "all fields empty"
-    except (DecodeError, ValueError):
-        return f"bytes {key.hex()}"
-
-
-def verified(columns: Columns, rows: Rows, *, sample: int, rule: Rule) -> tuple[pa.StructArray, pa.StructArray]:
-    """The decoded columns of rows that lose nothing when they are written again; faults the first that does."""
-    try:
-        decoded = columns.decode(rows.keys, rows.values)
-    except UndecodableRowError as error:
-        raise Fault(Rule.DECODE, error.row, error.what) from error
-    if decoded == rows.decoded:  # what was encoded to these bytes, which therefore are written again the same
-        _sampled(columns.collection, rows, sample, rule)
-        return decoded
-    again = columns.encode(*decoded)
-    for stored, written in zip(rows[:2], again, strict=True):
-        if (row := first_difference(stored, written)) is not None:
-            raise Fault(rule, row, "written again, its bytes differ")
-    _sampled(columns.collection, rows, sample, rule)
-    return decoded
-
-
-def _sampled(collection: Collection, rows: Rows, sample: int, rule: Rule) -> None:
-    for row in range(0, len(rows.keys), sample):
-        for column, kind in zip(rows[:2], (collection.key_type, collection.value_type), strict=True):
-            stored = column[row].as_py()
-            try:
-                message = kind.FromString(stored)
-            except DecodeError as error:
-                raise Fault(Rule.DECODE, row, str(error)) from error
-            if encode(message) != stored:
-                raise Fault(rule, row, "protobuf writes other bytes for it")
 
 
 class Rewrite:
@@ -120,6 +30,11 @@ class Rewrite:
         self.keys_changed = False
         self.differing: set[Kind] = set()
         self.changed = 0
+        """Stored rows that stay in their collection with other bytes."""
+        self.deleted = 0
+        """Stored rows of which nothing stays in their collection."""
+        self.inserted: Counter[str] = Counter()
+        """New rows beside the one that a stored row becomes, by collection."""
         self.ids_used = 0
 
     def batch(self, rows: Rows) -> dict[str, Rows]:
@@ -128,28 +43,20 @@ class Rewrite:
 
     def read(self, rows: Rows) -> tuple[Rows, tuple[pa.StructArray, pa.StructArray]]:
         """The rows that can be read without loss."""
-        columns = Columns(self._protobuf)
+        collection = self._protobuf
 
         def attempt(rest: Rows) -> tuple[Rows, tuple[pa.StructArray, pa.StructArray]]:
-            return rest, verified(columns, rest, sample=self.judge.sample, rule=Rule.UNKNOWN_FIELDS)
+            return rest, self.judge.verified(Columns(collection), rest, Rule.UNKNOWN_FIELDS)
 
-        settled: tuple[Rows, tuple[pa.StructArray, pa.StructArray]] = self.judge.settle(
-            rows, self.old.name, self.show, attempt
-        )
+        def every(rest: Rows) -> list[Fault]:
+            return every_fault(collection, rest, Rule.UNKNOWN_FIELDS)
+
+        settled: tuple[Rows, tuple[pa.StructArray, pa.StructArray]] = self.judge.read(self.old, rows, attempt, every)
         return settled
 
     def written(self, collection: str, rows: Rows) -> Rows:
         """New rows, verified under the new types, with their columns."""
-        kind = self.new.named(collection)
-
-        def attempt(rest: Rows) -> Rows:
-            return rest._replace(decoded=verified(Columns(kind), rest, sample=self.judge.sample, rule=Rule.ENCODE))
-
-        made: Rows = self.judge.settle(rows, collection, lambda key: shown(kind, key), attempt)
-        return made
-
-    def show(self, key: bytes) -> str:
-        return shown(self.old, key)
+        return self.judge.written(self.new.named(collection), rows)
 
     @property
     def _protobuf(self) -> Collection:
@@ -167,13 +74,19 @@ class RewriteColumns(Rewrite):
         collection = self.action.collection
         rows, decoded = self.read(rows)
 
-        def attempt(rest: Rows) -> tuple[Rows, Rows]:
-            given = decoded if rest is rows else Columns(self._protobuf).decode(*rest[:2])
-            return rest, self._change(given)
+        def given(rest: Rows) -> pa.RecordBatch:
+            columns = decoded if rest is rows else Columns(self._protobuf).decode(*rest[:2])
+            return pa.record_batch(list(columns), names=["key", "value"])
 
-        before, after = self.judge.settle(rows, collection, self.show, attempt)
+        def attempt(rest: Rows) -> tuple[Rows, Rows]:
+            return rest, self._change(given(rest))
+
+        if not len(rows.keys):
+            return {}
+        before, after = self.judge.read(self.old, rows, attempt, lambda rest: self._every(given(rest)))
         self.keys_changed |= not after.keys.equals(before.keys)
-        self.changed += len(after.keys)
+        differs = pc.or_(pc.not_equal(before.keys, after.keys), pc.not_equal(before.values, after.values))
+        self.changed += differs.true_count
         written = self.written(collection, after)
         self._compare(decoded, written)
         return {collection: written}
@@ -186,27 +99,43 @@ class RewriteColumns(Rewrite):
             if any(follow(path, *before) != follow(path, *(after.decoded or before)) for path in unique.paths):
                 self.differing.add(unique_kind(unique))
 
-    def _change(self, decoded: tuple[pa.StructArray, pa.StructArray]) -> Rows:
+    def _change(self, batch: pa.RecordBatch) -> Rows:
         """The changed rows; faults the first that the migration cannot take."""
-        batch = pa.record_batch(list(decoded), names=["key", "value"])
+        if not batch.num_rows:
+            return Rows(*(pa.array([], pa.binary()) for _ in "kv"))
         try:
             return self._applied(batch)
         except Exception as error:
-            low, high = 0, batch.num_rows
+            low, high = 0, 1 if self.judge.is_thorough else batch.num_rows
             while high - low > 1:
                 middle = (low + high) // 2
-                if self._fails(batch[low:middle]):
+                if self._failure(batch[low:middle]) is not None:
                     high = middle
                 else:
                     low = middle
-            raise Fault(Rule.ROWS if isinstance(error, _RowsDifferError) else Rule.CHANGE, low, _said(error)) from error
+            raise _fault(low, error) from error
 
-    def _fails(self, batch: pa.RecordBatch) -> bool:
+    def _every(self, batch: pa.RecordBatch) -> list[Fault]:
+        """Every row that the migration cannot take; raises if it is not the rows that it fails on."""
+        error, outside = self._failure(batch), self._failure(batch[:0])
+        if error is None:
+            return []
+        if outside is not None and said(outside) == said(error):
+            raise self._unable(f"fails on no rows at all: {said(error)}")
+        found = [_fault(row, own) for row, own in culprits(batch.num_rows, lambda a, b: self._failure(batch[a:b]))]
+        if not found:
+            raise self._unable(f"takes every row by itself, and fails on {batch.num_rows} together: {said(error)}")
+        return found
+
+    def _unable(self, reason: str) -> UnwrittenStepError:
+        return UnwrittenStepError(self.judge.step, f"its change of {self.action.collection} {reason}")
+
+    def _failure(self, batch: pa.RecordBatch) -> Exception | None:
         try:
             self._applied(batch)
-        except Exception:  # noqa: BLE001 - whatever a migration raises
-            return True
-        return False
+        except Exception as error:  # noqa: BLE001 - whatever a migration raises
+            return error
+        return None
 
     def _applied(self, batch: pa.RecordBatch) -> Rows:
         changed = self.action.change(batch)
@@ -232,19 +161,29 @@ class RewriteRows(Rewrite):
             try:
                 new = [(collection, encode(k), encode(v)) for collection, k, v in self._changed(*decoded)]
             except Exception as error:  # noqa: BLE001 - whatever a migration raises
-                self.judge.add(Rule.CHANGE, own, self.show(key), _said(error))
+                self.judge.refuse(Rule.CHANGE, self.old, key, said(error))
                 continue
             for collection, *row in new:
                 keys, values = made.setdefault(collection, ([], []))
                 keys.append(row[0])
                 values.append(row[1])
-            self.changed += any(collection != own or row != [key, value] for collection, *row in new) or not new
+            self._count((own, key, value), new)
         self.keys_changed |= made.get(own, ([], []))[0] != rows.keys.to_pylist()
         self.ids_used = self.ids.used
         return {
             name: self.written(name, Rows(*(binary_column(column).combine_chunks() for column in columns)))
             for name, columns in made.items()
         }
+
+    def _count(self, stored: tuple[str, bytes, bytes], new: list[tuple[str, bytes, bytes]]) -> None:
+        stays = False
+        for row in new:
+            if row[0] == stored[0] and not stays:
+                stays = True
+            else:
+                self.inserted[row[0]] += 1
+        self.deleted += not stays
+        self.changed += stays and stored not in new
 
     def _decoded(self, rows: Rows) -> Iterator[tuple[bytes, bytes, tuple[Any, Any]]]:
         if isinstance(self.old, Collection):
@@ -253,7 +192,7 @@ class RewriteRows(Rewrite):
             try:
                 decoded = self.old.decode(key, value)
             except ValueError as error:
-                self.judge.add(Rule.DECODE, self.old.name, self.show(key), str(error))
+                self.judge.refuse(Rule.DECODE, self.old, key, str(error))
             else:
                 yield key, value, decoded
 
@@ -279,12 +218,12 @@ class DeleteRows(Rewrite):
         for key, value in zip(rows.keys.to_pylist(), rows.values.to_pylist(), strict=True):
             try:
                 kept.append(not any(action.where(*self.old.decode(key, value)) for action in self.actions))
+                self.deleted += not kept[-1]
             except Exception as error:  # noqa: BLE001 - whatever a migration raises
-                self.judge.add(Rule.CHANGE, self.old.name, self.show(key), _said(error))
+                self.judge.refuse(Rule.CHANGE, self.old, key, said(error))
                 kept.append(False)
         mask = pa.array(kept, pa.bool_())
         self.keys_changed |= not all(kept)
-        self.changed += kept.count(False)
         return {self.old.name: self.written(self.old.name, Rows(rows.keys.filter(mask), rows.values.filter(mask)))}
 
 
@@ -316,10 +255,5 @@ def _as_rows(answer: Any) -> Iterable[tuple[Message, Message]]:  # noqa: ANN401 
     return answer  # type: ignore[no-any-return]
 
 
-def _said(error: BaseException) -> str:
-    return error.what if isinstance(error, CatalogError) else f"{type(error).__name__}: {error}"
-
-
-def judged(faults_max: int | None, sample: int) -> Judge:
-    """A judge for a task: of `faults_max`, or of as many as are listed."""
-    return Judge(Violations(), sample, LISTED_MAX if faults_max is None else faults_max)
+def _fault(row: int, error: Exception) -> Fault:
+    return Fault(Rule.ROWS if isinstance(error, _RowsDifferError) else Rule.CHANGE, row, said(error))

@@ -9,8 +9,8 @@ from importlib.util import find_spec
 from pathlib import Path
 
 from catalog.engine.events import Event, State, close_dead, read_events
-from catalog.engine.execution import Made
 from catalog.engine.journal import Journal
+from catalog.engine.made import Made
 from catalog.engine.plan import StepPlan, describe, known_checksums, migration_of, plan
 from catalog.engine.step import Runner
 from catalog.errors import ChecksumError, PreflightError, UndoneError

@@ -10,8 +10,9 @@ from enum import StrEnum
 import pyarrow as pa
 
 from catalog.engine import events
-from catalog.engine.execution import ALLOCATORS, Execution, Made, Source
+from catalog.engine.execution import ALLOCATORS, Execution
 from catalog.engine.journal import Journal
+from catalog.engine.made import Made, Source
 from catalog.engine.plan import StepPlan, describe
 from catalog.engine.progress import Meter, Progress, Silent
 from catalog.engine.types import ENGINE_COLLECTIONS, registry_of

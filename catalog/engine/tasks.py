@@ -7,8 +7,10 @@ killed or doubled leaves files that no commit refers to.
 from __future__ import annotations
 
 import struct
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from time import perf_counter
 
 import numpy as np
 import pyarrow as pa
@@ -16,6 +18,7 @@ import pyarrow.compute as pc
 
 from catalog.actions import Columnar, Delete, PerRow
 from catalog.codec import bounded_batches
+from catalog.engine.judging import SAMPLE, Judge, Rows, TooManyFaults, shown
 from catalog.engine.parts import Part, Taken, read_part
 from catalog.engine.prints import (
     Kind,
@@ -30,21 +33,9 @@ from catalog.engine.prints import (
     reference_kind,
     unique_kind,
 )
-from catalog.engine.rewriting import (
-    SAMPLE,
-    DeleteRows,
-    Judge,
-    Rewrite,
-    RewriteColumns,
-    RewriteRows,
-    Rows,
-    TooManyFaults,
-    judged,
-    shown,
-    verified,
-)
+from catalog.engine.rewriting import DeleteRows, Rewrite, RewriteColumns, RewriteRows
 from catalog.engine.types import Columns, registry_of, row_types
-from catalog.engine.violations import LISTED_MAX, Rule, Violations
+from catalog.engine.violations import Rule
 from catalog.log.protocol import DataFile, Fence, FileKind, Log
 from catalog.project import load_project
 from catalog.stash.arrays import binary_column, dated
@@ -77,13 +68,17 @@ class Setting:
     """What need not be printed as long as no row differs in it from before."""
     buckets: int = 1
     faults_max: int | None = 1
-    """None: set aside as many rows as are listed."""
+    """None: whatever breaks a rule is looked for, and set aside."""
     sample: int = SAMPLE
 
     @property
     def registry(self) -> Registry:
         """The collections of the new version, in whatever process this is."""
         return registry_of(load_project(self.project), self.new)
+
+    def judge(self) -> Judge:
+        """One for a task."""
+        return Judge(f"v{self.old}_to_v{self.new}", self.sample, self.faults_max)
 
 
 @dataclass(frozen=True, slots=True)
@@ -112,17 +107,21 @@ class Report:
 
     collection: str
     number: int
+    judge: Judge
     taken: Taken = field(default_factory=Taken)
     rows_before: int = 0
     rows_after: dict[str, int] = field(default_factory=dict)
     changed: int = 0
+    deleted: int = 0
+    inserted: Counter[str] = field(default_factory=Counter)
+    """By collection: rows that are made beside what stored rows become."""
     files: list[DataFile] = field(default_factory=list)
     ids: int = 0
     id_bounds: tuple[int, int] | None = None
     keys_changed: bool = False
     differing: frozenset[Kind] = frozenset()
     """Of what was compared, that in which some row differs from before."""
-    violations: Violations = field(default_factory=Violations)
+    seconds: float = 0.0
 
 
 @dataclass(slots=True)
@@ -162,9 +161,8 @@ def run_task(
     setting: Setting, task: Task, read: Callable[[Taken], Iterator[pa.Table]] | None = None
 ) -> tuple[Report, Emission]:
     """Do a task; `read` gives the rows of a part that came through a shuffle."""
-    report, emission = Report(task.part.collection, task.part.number), Emission()
-    judge = judged(setting.faults_max, setting.sample)
-    report.violations = judge.violations
+    began, judge = perf_counter(), setting.judge()
+    report, emission = Report(task.part.collection, task.part.number, judge), Emission()
     outputs: dict[str, list[Rows]] = {}
     try:
         rewrite = _rewrite(setting, task, judge)
@@ -182,42 +180,38 @@ def run_task(
         for name, parts in outputs.items():
             table = pa.table({c: pa.chunked_array([rows[i] for rows in parts]) for i, c in enumerate(("key", "value"))})
             is_base = name == task.part.collection or name in setting.created
-            report.files += write_rows(setting, name, table, judge.add, is_base=is_base)
-            report.rows_after[name] = table.num_rows
+            files = write_rows(setting, name, table, judge, is_base=is_base)
+            report.files += files
+            report.rows_after[name] = sum(file.rows for file in files)
         if rewrite is not None:
-            report.changed, report.keys_changed, report.ids = rewrite.changed, rewrite.keys_changed, rewrite.ids_used
+            report.changed, report.deleted, report.inserted = rewrite.changed, rewrite.deleted, rewrite.inserted
+            report.keys_changed, report.ids = rewrite.keys_changed, rewrite.ids_used
             report.differing = frozenset(rewrite.differing)
     except TooManyFaults:
         pass
+    report.seconds = perf_counter() - began
     return report, emission
 
 
 def run_insert(setting: Setting, task: InsertTask) -> tuple[Report, Emission]:
     """Verify and write rows that are added to a collection."""
-    report, emission = Report(task.collection, 0), Emission()
-    judge = judged(setting.faults_max, setting.sample)
-    report.violations = judge.violations
-    kind = setting.registry.named(task.collection)
-
-    def attempt(rest: Rows) -> Rows:
-        return rest._replace(decoded=verified(Columns(kind), rest, sample=1, rule=Rule.ENCODE))
-
+    judge = replace(setting.judge(), sample=1)
+    report, emission = Report(task.collection, 0, judge), Emission()
     keys, values = (binary_column(column).combine_chunks() for column in zip(*task.rows, strict=True))
     try:
-        rows: Rows = judge.settle(Rows(keys, values), task.collection, lambda key: shown(kind, key), attempt)
+        rows = judge.written(setting.registry.named(task.collection), Rows(keys, values))
         _print(setting, {task.collection: rows}, emission)
         table = pa.table({"key": rows.keys, "value": rows.values})
         is_base = task.collection in setting.created
-        report.files = write_rows(setting, task.collection, table, judge.add, is_base=is_base)
-        report.rows_after[task.collection] = report.changed = table.num_rows
+        report.files = write_rows(setting, task.collection, table, judge, is_base=is_base)
+        report.rows_after[task.collection] = sum(file.rows for file in report.files)
+        report.inserted[task.collection] = len(task.rows)
     except TooManyFaults:
         pass
     return report, emission
 
 
-def write_rows(
-    setting: Setting, collection: str, rows: pa.Table, add: Callable[[Rule, str, str, str], None], *, is_base: bool
-) -> list[DataFile]:
+def write_rows(setting: Setting, collection: str, rows: pa.Table, judge: Judge, *, is_base: bool) -> list[DataFile]:
     """Make files of new rows, in the order of keys; a key that is there twice is set aside."""
     if rows.num_rows == 0:
         return []
@@ -227,7 +221,7 @@ def write_rows(
     if equal is not None and pc.any(equal).as_py():
         kind = setting.registry.named(collection)
         for row in pc.indices_nonzero(equal).to_pylist():
-            add(Rule.KEY, collection, shown(kind, keys[row].as_py()), "two rows have this key")
+            judge.spoil(Rule.KEY, collection, None, shown(kind, keys[row].as_py()), "two rows have this key")
         kept = pa.chunked_array([pa.array([True]), pc.invert(equal).combine_chunks()])
         ordered = ordered.filter(kept)
     kind_of_file, ts = (FileKind.BASE, setting.base_ts) if is_base else (FileKind.TAIL, setting.commit_ts)
@@ -237,8 +231,8 @@ def write_rows(
     ]
 
 
-def gather(kinds: Sequence[Kind], blobs: Iterable[bytes]) -> list[Found]:
-    """What is wrong with the prints of a bucket."""
+def gather(kinds: Sequence[Kind], listed_max: int | None, blobs: Iterable[bytes]) -> list[Found]:
+    """What is wrong with the prints of a bucket; of each kind so many, or all, are told."""
     packed: dict[int, list[bytes]] = {}
     for blob in blobs:
         packed.setdefault(_HEADER.unpack_from(blob)[0], []).append(blob[_HEADER.size :])
@@ -248,7 +242,7 @@ def gather(kinds: Sequence[Kind], blobs: Iterable[bytes]) -> list[Found]:
         present = prints.get(key_kind(kind.name), own[:0])
         wrong = missing(own, present) if kind.role == "reference" else doubled(own)
         if len(wrong):
-            found.append((kind, np.ascontiguousarray(wrong[:LISTED_MAX]).tobytes(), len(wrong)))
+            found.append((kind, np.ascontiguousarray(wrong[:listed_max]).tobytes(), len(wrong)))
     return found
 
 

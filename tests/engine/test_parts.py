@@ -15,9 +15,9 @@ from hypothesis import HealthCheck, given, settings
 from hypothesis import strategies as st
 
 from catalog.engine import execution, parts
-from catalog.engine.execution import _feed
 from catalog.engine.parts import Division, Taken, divide, read_part, read_shuffled
 from catalog.engine.run import upgrade
+from catalog.engine.work import feed
 from catalog.log.memory import Memory, MemoryLog
 from catalog.log.protocol import DataFile, Fence, FileKind, State
 from catalog.stash.arrays import rows_table
@@ -77,7 +77,7 @@ def read(log: MemoryLog, division: Division, taken: Taken) -> Iterator[list[tupl
     if division.shuffled:
         lows = [part.low for part in division.parts]
         pieces = [(file, number) for file in division.shuffled for number in range(len(log.groups(file)))]
-        fed = pa.Table.from_batches([batch for piece in pieces for batch in _feed(log, lows, piece)][::-1])
+        fed = pa.Table.from_batches([batch for piece in pieces for batch in feed(log, lows, piece)][::-1])
     for part in division.parts:
         if fed is None:
             tables = read_part(log, part, taken)
