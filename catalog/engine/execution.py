@@ -8,13 +8,11 @@ from functools import partial
 from itertools import accumulate
 from typing import TYPE_CHECKING, Any
 
-import pyarrow as pa
-
 from catalog.actions import Columnar, Delete, Frame, Insert, PerRow, Retire
 from catalog.engine.frames import frame_job
 from catalog.engine.made import Keys, Made, Source, add_keys
 from catalog.engine.naming import Naming
-from catalog.engine.parts import Division, divide
+from catalog.engine.parts import Division, divide, live_rows
 from catalog.engine.plan import StepPlan, added_by, touched
 from catalog.engine.prints import Kind, Wanted, key_kind, unique_kind
 from catalog.engine.progress import Counts
@@ -23,7 +21,7 @@ from catalog.engine.types import ENGINE_COLLECTIONS, registry_of, row_types
 from catalog.engine.violations import LISTED_MAX, Rule
 from catalog.engine.work import FED, feed, work, work_insert, work_shuffled
 from catalog.errors import UnwrittenStepError
-from catalog.log.protocol import DataFile, FileKind, State
+from catalog.log.protocol import FileKind, State
 from catalog.stash.collections import Collection, encode
 from catalog.stash.view import Bases, load_view
 
@@ -321,25 +319,22 @@ class Execution:
             told = f"version {self.plan.version} has no such collection, and nothing retires it"
             self._violate(Rule.COLLECTION, name, told)
             left = [file for file in self.state.files.values() if file.collection == name]
-            self.made.set_aside[name] += self._live_rows(left)
+            self.made.set_aside[name] += live_rows(self.source.log, left)
             self.made.removes += left
 
     def _count(self) -> None:
+        retired = {action.collection for action in self.plan.actions if isinstance(action, Retire)}
         for name in touched(self.plan.actions):
             counts = self.made.counts.setdefault(name, Counts())
             before = [file for file in self.state.files.values() if file.collection == name]
             after = [file for file in self._after().files.values() if file.collection == name]
             counts.bytes_before, counts.bytes_after = (sum(file.size for file in files) for files in (before, after))
             if name not in self.actions:
-                counts.rows_before = self._live_rows(before)
+                counts.rows_before = live_rows(self.source.log, before)
                 added = sum(file.rows for file in self.made.adds if file.collection == name)
                 kept = 0 if name in self._replaced() else counts.rows_before
                 counts.rows_after = kept + added
-
-    def _live_rows(self, files: Sequence[DataFile]) -> int:
-        tails = [file for file in files if file.kind is FileKind.TAIL]
-        net = sum(int(pa.compute.sum(self.source.log.read(file, ["diff"])["diff"]).as_py()) for file in tails)
-        return net + sum(file.rows for file in files if file.kind is FileKind.BASE)
+                counts.deleted = counts.rows_before if name in retired else 0
 
     def _allocated(self, allocator: str) -> int:
         """The lowest id that is free before the step, or after the actions before this one."""

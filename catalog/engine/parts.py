@@ -8,7 +8,7 @@ the same bounds.
 from __future__ import annotations
 
 from bisect import bisect_right
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -101,6 +101,13 @@ def divide(log: Log, state: State, collection: str, *, part_bytes: int = PART_BY
             for number, (run, low, high) in enumerate(zip(runs, lows, highs, strict=True))
         )
     )
+
+
+def live_rows(log: Log, files: Iterable[DataFile]) -> int:
+    """How many rows the files of a collection come to; of its base no row is read."""
+    found = list(files)
+    tails = (log.read(file, ["diff"])["diff"] for file in found if file.kind is FileKind.TAIL)
+    return sum(file.rows for file in found if file.kind is FileKind.BASE) + sum(int(pc.sum(d).as_py()) for d in tails)
 
 
 def read_part(log: Log, part: Part, taken: Taken) -> Iterator[pa.Table]:

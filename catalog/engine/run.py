@@ -69,13 +69,18 @@ def applied(events: Sequence[Event]) -> dict[int, Event]:
 
 def require_not_undone(journal: Journal, project: Project) -> None:
     """Refuse to apply again what somebody took back, however often it was tried since."""
+    if is_undone(journal, project):
+        raise UndoneError(journal.version, project.current)
+
+
+def is_undone(journal: Journal, project: Project) -> bool:
+    """Whether somebody took back the step that is due."""
     following = [
         event.state
         for event in read_events(journal)
         if int(event.value.version) == journal.version + 1 and event.state in {State.MIGRATED, State.UNDONE}
     ]
-    if following and following[-1] is State.UNDONE and journal.version < project.current:
-        raise UndoneError(journal.version, project.current)
+    return bool(following) and following[-1] is State.UNDONE and journal.version < project.current
 
 
 def preflight(
@@ -84,11 +89,10 @@ def preflight(
     """What an upgrade needs, looked at before anyone is fenced; answers its plan."""
     steps = plan(project, state, version, project.current if until is None else until)
     if any(step.needs_spark for step in steps) and not has_session:
-        _require_spark(uri)
+        require_spark(uri)
     folder = Path(uri)
     if "://" not in uri and folder.is_dir():
-        needed = int(_ROOM * sum(step.bytes_to_rewrite for step in steps))
-        free = shutil.disk_usage(folder).free
+        needed, free = room_needed(steps), shutil.disk_usage(folder).free
         if free < needed:
             raise PreflightError(
                 uri,
@@ -98,7 +102,13 @@ def preflight(
     return steps
 
 
-def _require_spark(uri: str) -> None:
+def room_needed(steps: Sequence[StepPlan]) -> int:
+    """About the bytes that steps write."""
+    return int(_ROOM * sum(step.bytes_to_rewrite for step in steps))
+
+
+def require_spark(uri: str) -> None:
+    """Refuse where no session can be started."""
     if find_spec("pyspark") is None:
         raise PreflightError(
             uri, "a step rewrites rows on Spark, and pyspark is not installed", "pip install 'stash-catalog[spark]'"

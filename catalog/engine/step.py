@@ -89,19 +89,19 @@ class Runner:
         for _ in range(_ATTEMPTS):
             self.journal.refresh()
             plan = describe(module, self.journal.state, plan.previous)
-            made = Execution(self._source(meter), plan, self.journal.state).run()
+            made = Execution(self.source(meter), plan, self.journal.state).run()
             self.reached(StepPoint.AFTER_TASKS)
             if made.violations:
                 first = made.violations.listed[0]
                 count = made.violations.counts[first.rule]
                 raise StepRefusedError(plan.name, first.rule, str(first), count, plan.previous)
             self.reached(StepPoint.BEFORE_COMMIT)
-            disturbed = self._commit(plan, number, made)
+            disturbed = self.commit(plan, number, made)
             if not disturbed:
                 return made
         raise StepDisturbedError(plan.name, ", ".join(sorted(disturbed)), _ATTEMPTS)
 
-    def _commit(self, plan: StepPlan, number: int, made: Made) -> frozenset[str]:
+    def commit(self, plan: StepPlan, number: int, made: Made) -> frozenset[str]:
         """Commit what was made; answers the collections that were changed meanwhile, and then nothing is committed."""
         marks = {Mark.STASH_VERSION: plan.version, Mark.RUNNING_STEP: 0}
         while True:
@@ -152,7 +152,8 @@ class Runner:
         rows = rows.set_column(2, rows.schema.field("ts"), dates)
         return self.journal.log.write(file.collection, file.kind, self.journal.fence, rows)
 
-    def _source(self, meter: Meter) -> Source:
+    def source(self, meter: Meter) -> Source:
+        """What a step runs on: polls the fence, and tells how far it is."""
         polled = time.monotonic()
 
         def watch(done: int, count: int) -> None:

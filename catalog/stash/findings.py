@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from enum import StrEnum
 
@@ -71,6 +72,8 @@ class Report:
     entries: int
     files: int
     rows: int
+    counts: Mapping[Code, int] = field(default_factory=dict)
+    """Of findings by code, listed or not."""
 
     @property
     def ok(self) -> bool:

@@ -57,7 +57,7 @@ def fsck(log: Log, registry: Registry, constraints: Constraints, *, every_state:
     if history is not None:
         check.run(history, every_state=every_state)
         _check_orphans(log, history, present, findings)
-    return Report(findings.all(log.uri), entries, check.file_count, check.row_count)
+    return Report(findings.all(log.uri), entries, check.file_count, check.row_count, dict(findings.counts))
 
 
 def _check_orphans(log: Log, history: History, present: set[str], findings: Findings) -> None:
