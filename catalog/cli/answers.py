@@ -7,8 +7,8 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
-    from catalog.checking import Verdict
     from catalog.copying import Copied
+    from catalog.engine.verdict import Verdict
     from catalog.generator import Generated
     from catalog.repairing import Diagnosis, Repaired
     from catalog.stash.findings import Report

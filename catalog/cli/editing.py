@@ -19,5 +19,5 @@ def plan(environment: Environment, collection: str, key: str, value: str | None,
 
 def write(environment: Environment, edit: Edit) -> Answer:
     """Do what was planned; whoever leads is fenced, unless there is nothing to do."""
-    ts = None if edit.changes_nothing else apply_edit(environment.place, edit, environment.patience)
+    ts = None if edit.is_same else apply_edit(environment.place, edit, environment.patience)
     return Answer(Edited(environment.storage.uri, edit.collection, edit.key, edit.before, edit.after, ts))

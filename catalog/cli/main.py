@@ -146,15 +146,16 @@ def repair(run: Run, *, checksums: bool, dry_run: bool, yes: bool) -> Answer:
     Sets aside a torn log entry that was never acknowledged, and marks the run of a dead process as ERROR. With
     --checksums shows each difference, and records what this build has. Fences nobody.
     """
-    from catalog.cli.mending import diagnose, repair  # noqa: PLC0415
+    from catalog.cli.mending import diagnose, is_mendable, repair  # noqa: PLC0415
 
     environment = run.environment
-    found = diagnose(environment)
-    if dry_run or not found.data.diagnosis.mendable(checksums=checksums):
+    found = diagnose(environment, checksums=checksums)
+    diagnosis = found.data.diagnosis
+    if dry_run or not is_mendable(diagnosis, checksums=checksums):
         return found
     run.screen.preview(found.data)
     run.screen.confirm(f"This is mended in {environment.store}.", yes=yes)
-    return repair(environment, found.data.diagnosis, checksums=checksums)
+    return Answer(repair(environment, diagnosis, checksums=checksums).data, found.error)
 
 
 @command(root, fences=True)

@@ -7,12 +7,25 @@ from catalog.cli.answers import Cleaned, Mended
 from catalog.cli.environment import Environment
 from catalog.cli.results import Answer
 from catalog.cli.upgrading import holder
+from catalog.errors import CatalogError, ChecksumError, TornLogError
 
 
-def diagnose(environment: Environment) -> Answer:
-    """What is wrong with a store that a crash can leave behind; nothing is changed."""
-    found = repairing.diagnose(environment.place)
-    return Answer(Mended(environment.storage.uri, found, None))
+def diagnose(environment: Environment, *, checksums: bool = False) -> Answer:
+    """What a crash has left behind in a store, and what of it a repair would not mend; nothing is changed."""
+    uri, found = environment.storage.uri, repairing.diagnose(environment.place)
+    error: CatalogError | None = None
+    if found.torn is not None and found.torn.obstacle:
+        error = TornLogError(f"{uri}/stash", found.torn.version, found.torn.found)
+    elif found.checksums and not checksums:
+        error = ChecksumError(", ".join(own.step for own in found.checksums))
+    return Answer(Mended(uri, found, None), error)
+
+
+def is_mendable(diagnosis: repairing.Diagnosis, *, checksums: bool) -> bool:
+    """Whether a repair would do anything."""
+    if diagnosis.torn is not None and diagnosis.torn.obstacle:
+        return False
+    return bool(diagnosis.torn or diagnosis.dead or diagnosis.stray_step or (checksums and diagnosis.checksums))
 
 
 def repair(environment: Environment, diagnosis: repairing.Diagnosis, *, checksums: bool = False) -> Answer:

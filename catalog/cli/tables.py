@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from datetime import UTC, datetime
+from difflib import ndiff
 from typing import TYPE_CHECKING, Any
 
 from rich.box import SIMPLE_HEAD
@@ -14,11 +15,15 @@ from rich.table import Column, Table
 
 from catalog.cli import answers
 from catalog.cli.results import plain
+from catalog.cli.verdicts import verdicts
+from catalog.editing import Edit
 
 if TYPE_CHECKING:
     from catalog.engine.events import Event
+    from catalog.repairing import Diagnosis
 
 NONE = "-"
+"""Where there is nothing to show."""
 
 
 def told(data: Any) -> Iterator[RenderableType]:  # noqa: ANN401 - whatever a command answers
@@ -238,6 +243,46 @@ def _edited(data: answers.Edited) -> Iterator[RenderableType]:
         yield f"{data.collection} {_compact(data.key)} was {verb} at ts {data.ts}"
 
 
+def _edit(data: Edit) -> Iterator[RenderableType]:
+    """A change before it is made: what goes, and what comes."""
+    yield f"{data.collection} {_compact(data.key)}, version {data.version}, ts {data.ts}"
+    before, after = list(_nested(data.before)), [] if data.after is None else list(_nested(data.after))
+    for line in ndiff(before, after):
+        if not line.startswith("?"):
+            yield line
+
+
+def _mended(data: answers.Mended) -> Iterator[RenderableType]:
+    found, done = data.diagnosis, data.repaired
+    if done is None:
+        yield from _diagnosis(found)
+        if found.is_sound and not found.runs:
+            yield f"nothing to repair in {data.store}"
+        return
+    if done.set_aside:
+        yield f"set aside: the torn log entry, its bytes are in {done.set_aside}"
+    for run in done.closed:
+        yield f"marked as ERROR: {run.step}"
+    if done.stray_step:
+        yield f"no migration to version {done.stray_step} is said to run any more"
+    for own in done.recorded:
+        yield f"recorded: {own.step} has the checksum {_short(own.present)}"
+    yield f"{data.store} is at ts {done.ts}"
+
+
+def _diagnosis(found: Diagnosis) -> Iterator[RenderableType]:
+    if found.torn is not None:
+        fate = f"it cannot be set aside: {found.torn.obstacle}" if found.torn.obstacle else "it was never acknowledged"
+        yield f"log entry {found.torn.version} is torn ({found.torn.found}); {fate}"
+    for run in found.runs:
+        lives = "lives, and is left alone" if run.lives else "is dead"
+        yield f"{run.step} is said to run; its process (generation {run.fence[0]}, epoch {run.fence[1]}) {lives}"
+    if found.stray_step:
+        yield f"a migration to version {found.stray_step} is said to run, and there is no event of it"
+    for own in found.checksums:
+        yield f"{own.step}: recorded {_short(own.recorded)}, in this build {_short(own.present)}"
+
+
 def _copies(data: answers.Copies) -> Iterator[RenderableType]:
     own = data.copied
     yield f"{own.source} at ts {own.ts} was copied to {own.target}: {own.rows:,} rows at version {own.version}"
@@ -323,6 +368,9 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Stats: _stats,
     answers.Dump: _dump,
     answers.Edited: _edited,
+    Edit: _edit,
+    answers.Mended: _mended,
+    answers.Checked: verdicts,
     answers.Copies: _copies,
     answers.MadeUp: _made_up,
     answers.Health: _health,
