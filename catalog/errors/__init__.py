@@ -54,6 +54,9 @@
     ├── SparkJobError               mend the cause, and start again
     ├── NotInitializedError         open the store as leader once
     ├── NotAStoreError              name the right store
+    │   └── DamagedIdentityError    restore store.json
+    ├── BeingRemovedError           finish the removal
+    ├── CopyTargetError             name an empty place
     ├── NoStoreError                name the right store, or make one
     ├── ForeignTableError           name the right store
     ├── StoreUnreachableError       mend the storage
@@ -119,8 +122,11 @@ from catalog.errors.rows import (
     ValueTypeError,
 )
 from catalog.errors.stores import (
+    BeingRemovedError,
+    CopyTargetError,
     CorruptCheckpointError,
     CorruptFileError,
+    DamagedIdentityError,
     ForeignTableError,
     MissingFileError,
     NoStoreError,
@@ -145,15 +151,18 @@ from catalog.errors.versions import (
 )
 
 __all__ = [
+    "BeingRemovedError",
     "CatalogError",
     "ChecksumError",
     "ClosedError",
     "CommitFailedError",
     "ConflictError",
     "ConstraintError",
+    "CopyTargetError",
     "CorruptCheckpointError",
     "CorruptFileError",
     "DamagedError",
+    "DamagedIdentityError",
     "DanglingReferenceError",
     "DiagnosisOutdatedError",
     "DuplicateError",

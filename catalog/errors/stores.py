@@ -6,14 +6,40 @@ from catalog.errors.root import CatalogError, DamagedError
 
 
 class NotAStoreError(CatalogError):
+    WHY = "a store is made by a leader, in an empty place"
+    NEXT = "name the store's own folder; a leader makes a new store in an empty one"
+
     def __init__(self, uri: str, found: str) -> None:
         self.uri, self.found = uri, found
+        super().__init__(f"{uri} is no store that this can open: {found}", self.WHY, self.NEXT, uri, found)
+
+
+class DamagedIdentityError(NotAStoreError):
+    WHY = "its storage changed store.json, or something other than this program wrote it"
+    NEXT = "restore that file from a copy of the store"
+
+
+class BeingRemovedError(CatalogError):
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
         super().__init__(
-            f"{uri} is no store that this can open: {found}",
-            "a store is made by a leader, in an empty place",
-            "name the store's own folder; a leader makes a new store in an empty one",
+            f"{uri} is being removed",
+            "its removal began and did not finish, so some of its files are gone",
+            "finish the removal: remove the store once more",
+            uri,
+        )
+
+
+class CopyTargetError(CatalogError):
+    def __init__(self, uri: str, found: str, fix: str) -> None:
+        self.uri, self.found, self.fix = uri, found, fix
+        super().__init__(
+            f"nothing was copied to {uri}: {found}",
+            "a copy is made in an empty place of its own, so that it is never mixed with anything else",
+            fix,
             uri,
             found,
+            fix,
         )
 
 

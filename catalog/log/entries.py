@@ -18,6 +18,8 @@ _TXID, _OPERATION, _ACTIONS = "stash.txid", "stash.operation", "stash.actions"
 _DETAILS, _TIMESTAMP = "stash.details", "stash.timestamp_ms"
 _NUMBERED = re.compile(f"(?:{LOG_FOLDER}|{ARCHIVE_FOLDER})" + r"/(\d{20})\.(json|checkpoint\.parquet)")
 _LEFT_BEHIND = re.compile(LOG_FOLDER + r"/\.?(\d{20})\..+")
+_UNNUMBERED = re.compile(LOG_FOLDER + r"/\.?(_last_checkpoint|_commit_[0-9a-f-]{36}\.json)([.#].+)?")
+"""The pointer to the last checkpoint, and what delta-rs writes under a name that is to be changed."""
 _ACTIONS_OF_CREATION = 2
 """A new table also has its protocol and its metadata."""
 
@@ -45,6 +47,11 @@ def left_behind(path: str) -> int | None:
     """The version that a crashed writer was about to make, from the name of what it left; none for anything else."""
     found = None if numbered(path) else _LEFT_BEHIND.fullmatch(path)
     return None if found is None else int(found[1])
+
+
+def is_log_file(path: str) -> bool:
+    """Whether a file is of the log or the archive, finished or not."""
+    return numbered(path) is not None or left_behind(path) is not None or _UNNUMBERED.fullmatch(path) is not None
 
 
 def metadata(change: Change, now_ms: int) -> dict[str, str]:

@@ -119,6 +119,14 @@ class LocalStorage:
         with self._translated("remove", path):
             (self._root / path).unlink(missing_ok=True)
 
+    def remove_folder(self, folder: str) -> None:
+        with self._translated("remove", folder):
+            try:
+                (self._root / folder).rmdir()
+            except OSError as error:
+                if error.errno not in _KEPT:
+                    raise
+
     @contextmanager
     def _staged(self, path: str, content: bytes) -> Iterator[Path]:
         """A durable file beside the target, to be linked or renamed to it; then the folder is made durable."""
@@ -142,6 +150,8 @@ class LocalStorage:
             raise kind(f"{self.uri}/{path}".rstrip("/"), verb, error.strerror or str(error)) from error
 
 
+_KEPT = {errno.ENOENT, errno.ENOTDIR, errno.ENOTEMPTY, errno.EEXIST, errno.EBUSY}
+"""Why a folder is not there to be removed, or holds something."""
 _LOCAL_ERRORS = {
     errno.EROFS: StoreReadOnlyError,
     errno.EACCES: StoreReadOnlyError,

@@ -110,6 +110,9 @@ class ObjectStorage:
             except self._missing:
                 return
 
+    def remove_folder(self, folder: str) -> None:
+        """An object store has no folders."""
+
     @contextmanager
     def _translated(self, verb: str, path: str) -> Iterator[None]:
         try:

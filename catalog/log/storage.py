@@ -62,6 +62,9 @@ class Storage(Protocol):
     def delete(self, path: str) -> None:
         """Remove a file if it is there."""
 
+    def remove_folder(self, folder: str) -> None:
+        """Remove a folder if it is there and holds nothing."""
+
 
 def open_storage(uri: str, options: Mapping[str, str]) -> Storage:
     from catalog.log.local_storage import LocalStorage  # noqa: PLC0415 - they are kinds of what this module describes

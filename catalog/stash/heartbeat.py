@@ -17,12 +17,12 @@ from catalog.errors import CatalogError
 from catalog.log.protocol import Fence
 from catalog.log.storage import Storage
 
+FOLDER = "heartbeats"
 INTERVAL_S = 1.0
 _GRACE = 3
 """In intervals: a leader that has shown no sign for so long is taken for dead."""
 _RELEASED = -1
-_FOLDER = "heartbeats"
-_NAME = re.compile(_FOLDER + r"/\.?(\d+)\.(\d+)\.json(?:\.[0-9a-f]{32}\.tmp)?")
+_NAME = re.compile(FOLDER + r"/\.?(\d+)\.(\d+)\.json(?:\.[0-9a-f]{32}\.tmp)?")
 """Of a sign of life, or of one that its writer did not finish."""
 
 
@@ -64,12 +64,17 @@ class Heartbeat:
 def sweep(storage: Storage, fence: Fence) -> None:
     """Remove what leaders before a fence left: nobody waits for them any more. What cannot be removed stays."""
     try:
-        for path in list(storage.paths(_FOLDER)):
+        for path in list(storage.paths(FOLDER)):
             found = _NAME.fullmatch(path)
             if found is not None and Fence(int(found[1]), int(found[2])) < fence:
                 storage.delete(path)
     except CatalogError:
         return  # the next leader tries again
+
+
+def is_sign(path: str) -> bool:
+    """Whether a file is a sign of life, or one that its writer did not finish."""
+    return _NAME.fullmatch(path) is not None
 
 
 def wait_for_leader(storage: Storage, fence: Fence, deadline: float, interval_s: float = INTERVAL_S) -> bool:
@@ -131,4 +136,4 @@ def _read(storage: Storage, fence: Fence) -> int | None:
 
 
 def _path(fence: Fence) -> str:
-    return f"{_FOLDER}/{fence.generation}.{fence.epoch}.json"
+    return f"{FOLDER}/{fence.generation}.{fence.epoch}.json"

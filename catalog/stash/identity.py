@@ -1,4 +1,4 @@
-"""`store.json`: what a store is, written once when it is made."""
+"""`store.json`: what a store is. Written once when the store is made, and once more when it is to be removed."""
 
 from __future__ import annotations
 
@@ -7,12 +7,14 @@ import re
 import uuid
 from dataclasses import asdict, dataclass
 
-from catalog.errors import NotAStoreError
+from catalog.errors import BeingRemovedError, DamagedIdentityError, NotAStoreError
 from catalog.log.storage import Storage
 
 LAYOUT = 1
-_PATH = "store.json"
+PATH = "store.json"
 _UNFINISHED = re.compile(r"\.store\.json\.[0-9a-f]{32}\.tmp")
+_REMOVING = "removing"
+"""Stands in the file only once it is true: builds that do not know it refuse such a store too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -27,7 +29,7 @@ class Identity:
 def make_identity(storage: Storage, project: str, copy_of: str | None = None) -> Identity:
     """Make a place a store, or learn that another process just did."""
     identity = Identity(uuid.uuid4().hex, project, LAYOUT, copy_of)
-    storage.create(_PATH, json.dumps(asdict(identity), indent=2).encode())
+    storage.create(PATH, _encoded(asdict(identity)))
     found = read_identity(storage, project)
     if found is None:
         raise NotAStoreError(storage.uri, "store.json was written and is not there")
@@ -35,21 +37,50 @@ def make_identity(storage: Storage, project: str, copy_of: str | None = None) ->
 
 
 def read_identity(storage: Storage, project: str) -> Identity | None:
-    """What the place says it is; none if it says nothing. Refuses another project's store and a newer layout."""
-    raw = storage.read(_PATH)
-    if raw is None:
+    """What the place says it is; none if it says nothing.
+
+    Refuses another project's store, a newer layout, and a store that is being removed.
+    """
+    found = _read(storage, project)
+    if found is None:
         return None
-    try:
-        identity = Identity(**json.loads(raw))
-    except (ValueError, TypeError) as error:
-        raise NotAStoreError(storage.uri, f"store.json cannot be read: {error}") from error
-    if identity.project != project:
-        raise NotAStoreError(storage.uri, f"it belongs to the project {identity.project}, not to {project}")
-    if identity.layout != LAYOUT:
-        raise NotAStoreError(storage.uri, f"its layout is {identity.layout}, and this build knows {LAYOUT}")
+    identity, removing = found
+    if removing:
+        raise BeingRemovedError(storage.uri)
     return identity
+
+
+def read_doomed(storage: Storage, project: str) -> tuple[Identity, bool] | None:
+    """The same for whoever removes the store, and whether its removal began already."""
+    return _read(storage, project)
+
+
+def doom(storage: Storage, identity: Identity) -> None:
+    """Say that a store is being removed: from then on nobody opens it."""
+    storage.replace(PATH, _encoded({**asdict(identity), _REMOVING: True}))
 
 
 def is_unfinished(path: str) -> bool:
     """Whether a file is a `store.json` that another process is about to make, or stopped before it did."""
     return _UNFINISHED.fullmatch(path) is not None
+
+
+def _read(storage: Storage, project: str) -> tuple[Identity, bool] | None:
+    raw = storage.read(PATH)
+    if raw is None:
+        return None
+    try:
+        said = json.loads(raw)
+        removing = said.pop(_REMOVING, False) is True
+        identity = Identity(**said)
+    except (ValueError, TypeError, AttributeError) as error:
+        raise DamagedIdentityError(storage.uri, f"store.json cannot be read: {error}") from error
+    if identity.project != project:
+        raise NotAStoreError(storage.uri, f"it belongs to the project {identity.project}, not to {project}")
+    if identity.layout != LAYOUT:
+        raise NotAStoreError(storage.uri, f"its layout is {identity.layout}, and this build knows {LAYOUT}")
+    return identity, removing
+
+
+def _encoded(said: dict[str, object]) -> bytes:
+    return json.dumps(said, indent=2).encode()

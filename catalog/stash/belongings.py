@@ -1,0 +1,90 @@
+"""Which of the files at a place are those of its store, and what else is there.
+
+Knows by their names all files that this program and delta-rs ever write to a store, finished or not. Changes nothing.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, replace
+
+from catalog.log.entries import ARCHIVE_FOLDER, LOG_FOLDER, is_log_file, left_behind, numbered
+from catalog.log.files import is_data_file
+from catalog.log.protocol import StoredFile
+from catalog.log.storage import Storage, open_storage
+from catalog.stash import heartbeat, identity
+
+STASH = "stash"
+_COLLECTION = re.compile(STASH + r"/collection=[A-Za-z0-9_]+")
+
+
+@dataclass(frozen=True, slots=True)
+class Belongings:
+    identity: tuple[StoredFile, ...]
+    """`store.json`, and any that was not finished."""
+    log: tuple[StoredFile, ...]
+    """Entries and checkpoints, from the oldest on."""
+    data: tuple[StoredFile, ...]
+    heartbeats: tuple[StoredFile, ...]
+    folders: tuple[str, ...]
+    """Those of the store, inner ones first."""
+    others: tuple[str, ...]
+    """What is not the store's: files, and folders that stand for all that is in them."""
+
+    @property
+    def files(self) -> tuple[StoredFile, ...]:
+        return (*self.log, *self.data, *self.heartbeats, *self.identity)
+
+
+def find_belongings(storage: Storage, options: Mapping[str, str]) -> Belongings:
+    stored = sorted(_stored(storage, options), key=lambda file: file.path)
+    own = [file for file in stored if _is_own(file.path)]
+    folders = {STASH, f"{STASH}/{LOG_FOLDER}", f"{STASH}/{ARCHIVE_FOLDER}", heartbeat.FOLDER}
+    folders |= {path for path in storage.paths(STASH) if _COLLECTION.fullmatch(path)}
+    folders |= {file.path.rpartition("/")[0] for file in own} - {""}
+    strange = [file.path for file in stored if not _is_own(file.path)]
+    # Other than files, names tell of folders that hold none, and of links that lead nowhere.
+    strange += [path for folder in ("", *folders) for path in storage.paths(folder) if not _is_own(path)]
+    return Belongings(
+        identity=tuple(file for file in own if "/" not in file.path),
+        log=tuple(sorted((file for file in own if is_log_file(_in_stash(file.path))), key=_age)),
+        data=tuple(file for file in own if is_data_file(_in_stash(file.path))),
+        heartbeats=tuple(file for file in own if heartbeat.is_sign(file.path)),
+        folders=tuple(sorted(folders, key=lambda folder: (-folder.count("/"), folder))),
+        others=tuple(sorted({_outermost(path, folders) for path in strange} - folders)),
+    )
+
+
+def _stored(storage: Storage, options: Mapping[str, str]) -> Iterator[StoredFile]:
+    """Every file, also in a folder of the store that is a link to another disk."""
+    yield from storage.entries(STASH, heartbeat.FOLDER)
+    for folder in (STASH, heartbeat.FOLDER):
+        inner = open_storage(f"{storage.uri}/{folder}", options)
+        if inner.found() is None:
+            yield from (replace(file, path=f"{folder}/{file.path}") for file in inner.entries())
+
+
+def _is_own(path: str) -> bool:
+    if path == identity.PATH or identity.is_unfinished(path) or heartbeat.is_sign(path):
+        return True
+    inner = _in_stash(path)
+    return is_data_file(inner) or is_log_file(inner)
+
+
+def _in_stash(path: str) -> str:
+    return path.removeprefix(f"{STASH}/") if path.startswith(f"{STASH}/") else ""
+
+
+def _age(file: StoredFile) -> tuple[int, str]:
+    inner = _in_stash(file.path)
+    found = numbered(inner)
+    version = left_behind(inner) if found is None else found[0]
+    return -1 if version is None else version, file.path
+
+
+def _outermost(path: str, folders: set[str]) -> str:
+    """The path itself, or the outermost folder that it is in and that is not the store's."""
+    parts = path.split("/")
+    above = ("/".join(parts[:count]) for count in range(1, len(parts)))
+    return next((folder for folder in above if folder not in folders), path)
