@@ -9,11 +9,15 @@ from enum import StrEnum
 
 _LISTED_MAX = 1000
 """Findings of one code that are listed; the others are only counted."""
+_NAMED_MAX = 5
+"""Places that a note names; the others are only counted."""
 
 
 class Code(StrEnum):
     """What was found. A code never changes its meaning."""
 
+    IDENTITY = "F001"
+    """`store.json` is missing or cannot be read."""
     NO_LOG = "F101"
     ENTRY = "F102"
     """An entry is missing, damaged, foreign or too new."""
@@ -46,6 +50,8 @@ class Code(StrEnum):
     DANGLING = "F402"
     FENCE = "F403"
     VERSION = "F404"
+    UNKNOWN_VERSION = "F405"
+    """The store is at a version that this build does not know, so its rows were not checked."""
     UNCHECKED = "F901"
     """Something could not be checked, because of another finding."""
 
@@ -112,21 +118,27 @@ class Findings:
 
     listed: list[Finding] = field(default_factory=list)
     counts: Counter[Code] = field(default_factory=Counter)
+    notes: dict[str, list[str]] = field(default_factory=dict)
+    """By cause: where something was not checked."""
 
     def add(self, code: Code, where: str, what: str, repair: str, severity: Severity = Severity.ERROR) -> None:
         self.counts[code] += 1
         if self.counts[code] <= _LISTED_MAX:
             self.listed.append(Finding(code, severity, where, what, repair))
 
-    def unchecked(self, where: str, what: str) -> None:
-        self.add(Code.UNCHECKED, where, what, REPAIR_FIRST, Severity.NOTE)
+    def unchecked(self, where: str, cause: str) -> None:
+        self.notes.setdefault(cause, []).append(where)
 
     def all(self, uri: str) -> tuple[Finding, ...]:
         more = ((code, count - _LISTED_MAX) for code, count in self.counts.items() if count > _LISTED_MAX)
+        notes = {cause: _some(places) for cause, places in self.notes.items()}
+        notes |= {f"{count} more of {code} are not listed": uri for code, count in more}
         return (
             *self.listed,
-            *(
-                Finding(Code.UNCHECKED, Severity.NOTE, uri, f"{count} more of {code} are not listed", REPAIR_FIRST)
-                for code, count in more
-            ),
+            *(Finding(Code.UNCHECKED, Severity.NOTE, where, cause, REPAIR_FIRST) for cause, where in notes.items()),
         )
+
+
+def _some(places: list[str]) -> str:
+    more = len(places) - _NAMED_MAX
+    return ", ".join(places[:_NAMED_MAX]) + (f" and {more} more" if more > 0 else "")

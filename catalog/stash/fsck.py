@@ -8,21 +8,21 @@ may write meanwhile: checked is the state that was the newest when it began.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from typing import Any
 
 import pyarrow as pa
 import pyarrow.compute as pc
 from google.protobuf.message import DecodeError, Message
-from google.protobuf.text_format import MessageToString
 
-from catalog.codec import bounded_batches, codec_for, first_difference
-from catalog.errors import CatalogError, CorruptFileError, InvalidChangeError, MissingFileError, UndecodableRowError
+from catalog.codec import bounded_batches
+from catalog.errors import CatalogError, CorruptFileError, InvalidChangeError, MissingFileError
 from catalog.log.files import check_rows
 from catalog.log.protocol import ROWS, DataFile, Fence, FileKind, Log, Mark, Operation, State
-from catalog.stash.collections import Collection, Registry, encode
+from catalog.stash.collections import Collection, Registry
 from catalog.stash.constraints import Constraints, digest, referred_keys, unique_digest
+from catalog.stash.encodings import Types, named, strange_messages, strange_rows, text
 from catalog.stash.findings import (
     CHANGE_ROWS,
     MEND_REFERENCE,
@@ -42,10 +42,17 @@ from catalog.stash.history import History, read_history, replay
 
 _KEY_BYTES = len(digest(b""))
 
+TypesAt = Callable[[int | None], Types]
+"""The types of a version; none is that of a store that was not initialised."""
+
 
 def fsck(log: Log, registry: Registry, constraints: Constraints, *, every_state: bool = False) -> Report:
     """Check the newest state of a stash; with `every_state` also the files and sums of all that are retained."""
-    findings = Findings()
+    return check(log, lambda _: Types(registry, constraints), Findings(), every_state=every_state)
+
+
+def check(log: Log, types_at: TypesAt, findings: Findings, *, every_state: bool = False) -> Report:
+    """The same with whatever types the version of the newest state has, and with more that was found before."""
     try:
         # Listed before the log is read: whatever is committed meanwhile is referred to.
         present = {file.path for file in log.files()}
@@ -53,11 +60,12 @@ def fsck(log: Log, registry: Registry, constraints: Constraints, *, every_state:
         present = set()
         findings.add(Code.UNREADABLE, log.uri, error.what, f"cannot be repaired from here: {error.next}")
     history, entries = read_history(log, findings)
-    check = _Fsck(log, registry, constraints, findings)
-    if history is not None:
-        check.run(history, every_state=every_state)
-        _check_orphans(log, history, present, findings)
-    return Report(findings.all(log.uri), entries, check.file_count, check.row_count, dict(findings.counts))
+    if history is None:
+        return Report(findings.all(log.uri), entries, 0, 0, dict(findings.counts))
+    checked = _Fsck(log, types_at(history.newest.marks.get(Mark.STASH_VERSION)), findings)
+    checked.run(history, every_state=every_state)
+    _check_orphans(log, history, present, findings)
+    return Report(findings.all(log.uri), entries, checked.file_count, checked.row_count, dict(findings.counts))
 
 
 def _check_orphans(log: Log, history: History, present: set[str], findings: Findings) -> None:
@@ -94,8 +102,7 @@ class _Tally:
 @dataclass(slots=True)
 class _Fsck:
     log: Log
-    registry: Registry
-    constraints: Constraints
+    types: Types
     findings: Findings
     file_count: int = 0
     row_count: int = 0
@@ -107,9 +114,9 @@ class _Fsck:
         born = replay(self.log, history, self.findings)
         newest = history.newest
         for name in sorted({file.collection for file in newest.files.values()}):
-            uniques, references = self.constraints.uniques_of(name), self.constraints.references_of(name)
+            uniques, references = self.types.constraints.uniques_of(name), self.types.constraints.references_of(name)
             self._tallies[name] = _Tally(tuple(Counter() for _ in uniques), tuple(Counter() for _ in references))
-            if name not in self.registry.by_name:
+            if self.types.known and name not in {*self.types.registry.by_name, *self.types.others}:
                 self.findings.add(Code.COLLECTION, f"`{name}`", "it is not known at this version", OTHER_BUILD)
         for path, file in (history.files() if every_state else newest.files).items():
             self._check_file(file, born.get(path), live=path in newest.files)
@@ -175,27 +182,36 @@ class _Fsck:
             for key, value, ts, diff in _pylists(batch, "key", "value", "ts", "diff"):
                 row = _row(key, value)
                 tally.said[row[:_KEY_BYTES]] = max(tally.said.get(row[:_KEY_BYTES], (-1, 0, b"")), (ts, diff, row))
-        collection = self.registry.by_name.get(file.collection)
+        collection = self.types.registry.by_name.get(file.collection)
+        others = self.types.others.get(file.collection)
         if collection is not None:
-            self._check_messages(collection, tally, file, batch, start)
+            for side, message in (("key", collection.key_type), ("value", collection.value_type)):
+                self._suspect(file, batch, start, strange_messages(message, batch[side]), f"its {side}")
             self._count(collection, tally, batch)
+        elif others is not None:
+            self._suspect(file, batch, start, strange_rows(others, batch), "it")
 
-    def _check_messages(
-        self, collection: Collection, tally: _Tally, file: DataFile, batch: pa.RecordBatch, start: int
+    def _suspect(
+        self,
+        file: DataFile,
+        batch: pa.RecordBatch,
+        start: int,
+        strange: dict[int, tuple[Code, str]],
+        whose: str,
     ) -> None:
-        for side, message in (("key", collection.key_type), ("value", collection.value_type)):
-            for position, (code, reason) in _strange(message, batch[side]).items():
-                key, value = (batch[name][position].as_py() for name in ("key", "value"))
-                where = f"`{collection.name}` {_named(collection, key)}"
-                what = f"its {side}, row {start + position} of {file.path}: {reason}"
-                mendable = code is Code.UNFAITHFUL and side == "value"
-                repair = WRITE_AGAIN if mendable else RESTORE
-                tally.suspects.append((_row(key, value), Finding(code, Severity.ERROR, where, what, repair)))
+        """Keep what is strange about some rows of a batch until it is known whether they are live."""
+        for position, (code, reason) in strange.items():
+            key, value = (batch[name][position].as_py() for name in ("key", "value"))
+            where = f"`{file.collection}` {named(self.types.registry.by_name.get(file.collection), key)}"
+            what = f"{whose}, row {start + position} of {file.path}: {reason}"
+            repair = WRITE_AGAIN if code is Code.UNFAITHFUL and whose == "its value" else RESTORE
+            suspect = Finding(code, Severity.ERROR, where, what, repair)
+            self._tallies[file.collection].suspects.append((_row(key, value), suspect))
 
     def _count(self, collection: Collection, tally: _Tally, batch: pa.RecordBatch) -> None:
         """Take in what the rows have that must be unique or be there."""
-        uniques = list(zip(tally.uniques, self.constraints.uniques_of(collection.name), strict=True))
-        references = list(zip(tally.referred, self.constraints.references_of(collection.name), strict=True))
+        uniques = list(zip(tally.uniques, self.types.constraints.uniques_of(collection.name), strict=True))
+        references = list(zip(tally.referred, self.types.constraints.references_of(collection.name), strict=True))
         if not uniques and not references:
             return
         for key, value, diff in _pylists(batch, "key", "value", "diff"):
@@ -206,7 +222,7 @@ class _Fsck:
             for counts, unique in uniques:
                 counts[unique_digest(unique, *decoded)] += diff
             for counts, reference in references:
-                for referred in referred_keys(reference, self.registry, *decoded):
+                for referred in referred_keys(reference, self.types.registry, *decoded):
                     counts[digest(referred)] += diff
 
     def _check_sums(self, name: str, tally: _Tally, newest: State) -> None:
@@ -223,7 +239,7 @@ class _Fsck:
             key for key, (_, diff, row) in tally.said.items() if (tally.sums[row] if diff > 0 else 1 - keys[key]) != 1
         } - wrong
         for key, row in self._rows_by_key(name, newest, wrong | disorderly).items():
-            where = f"`{name}` {_named(self.registry.by_name.get(name), row)}"
+            where = f"`{name}` {named(self.types.registry.by_name.get(name), row)}"
             if key in wrong:
                 counts = sorted(count for row, count in tally.sums.items() if row[:_KEY_BYTES] == key and count)
                 what = f"its values are there {', '.join(map(str, counts))} times; one may be there, once"
@@ -234,35 +250,35 @@ class _Fsck:
                 )
 
     def _check_uniques(self, name: str, tally: _Tally, newest: State) -> None:
-        for counts, unique in zip(tally.uniques, self.constraints.uniques_of(name), strict=True):
+        for counts, unique in zip(tally.uniques, self.types.constraints.uniques_of(name), strict=True):
             doubled = {hashed for hashed, count in counts.items() if count > 1}
             if not doubled or not tally.whole:
                 continue
             rows: dict[bytes, list[str]] = {}
             for key, value in self._decoded(name, newest):
                 if (hashed := unique_digest(unique, key, value)) in doubled:
-                    rows.setdefault(hashed, []).append(_text(key))
+                    rows.setdefault(hashed, []).append(text(key))
             for alike in rows.values():
                 what = f"rows agree in {', '.join(unique.paths)}: {'; '.join(alike)}"
                 self.findings.add(Code.DUPLICATE, f"`{name}` {alike[0]}", what, CHANGE_ROWS)
 
     def _check_references(self, name: str, tally: _Tally, newest: State) -> None:
-        for counts, reference in zip(tally.referred, self.constraints.references_of(name), strict=True):
+        for counts, reference in zip(tally.referred, self.types.constraints.references_of(name), strict=True):
             target = self._tallies.get(reference.target)
             there = {key for key, count in target.keys.items() if count > 0} if target else set()
             lost = {hashed for hashed, count in counts.items() if count > 0} - there
             if not lost or not tally.whole:
                 continue
             if target and not target.whole:
-                what = f"{reference.path} was not checked: not all files of `{reference.target}` can be read"
-                self.findings.unchecked(f"`{name}`", what)
+                what = f"references to `{reference.target}` were not checked: not all of its files can be read"
+                self.findings.unchecked(f"`{name}` {reference.path}", what)
                 continue
             for key, value in self._decoded(name, newest):
-                for referred in referred_keys(reference, self.registry, key, value):
+                for referred in referred_keys(reference, self.types.registry, key, value):
                     if digest(referred) in lost:
-                        absent = f"`{reference.target}` {_named(self.registry.named(reference.target), referred)}"
+                        absent = f"`{reference.target}` {named(self.types.registry.named(reference.target), referred)}"
                         what = f"{reference.path} refers to {absent}, which is not there"
-                        self.findings.add(Code.DANGLING, f"`{name}` {_text(key)}", what, MEND_REFERENCE)
+                        self.findings.add(Code.DANGLING, f"`{name}` {text(key)}", what, MEND_REFERENCE)
 
     def _check_fence(self, newest: State) -> None:
         if not self._judgeable("fence_token"):
@@ -283,7 +299,7 @@ class _Fsck:
                 self.findings.add(Code.VERSION, "`config` stash_version", what, RESTORE)
 
     def _judgeable(self, name: str) -> bool:
-        return name in self.registry.by_name and (name not in self._tallies or self._tallies[name].whole)
+        return name in self.types.registry.by_name and (name not in self._tallies or self._tallies[name].whole)
 
     def _check_states(self, history: History) -> None:
         """Whether rows add up at every retained ts, and no consolidation changed one."""
@@ -336,7 +352,7 @@ class _Fsck:
             if (row := _row(key, value)) in left:
                 left.discard(row)
                 try:
-                    yield self.registry.named(name).decode(key, value)
+                    yield self.types.registry.named(name).decode(key, value)
                 except DecodeError:
                     continue
 
@@ -346,53 +362,9 @@ class _Fsck:
         return {hashed: key for key, _ in self._stored(name, newest) if (hashed := digest(key)) in wanted}
 
 
-def _strange(message: type[Message], column: pa.BinaryArray) -> dict[int, tuple[Code, str]]:
-    """The rows that are no such message, or encode to other bytes: by the codec, and by protobuf if it balks."""
-    if _codec_differs(message, column) == {}:
-        return {}
-    found: dict[int, tuple[Code, str]] = {}
-    for row, raw in enumerate(column.to_pylist()):
-        try:
-            same = encode(message.FromString(raw)) == raw
-        except DecodeError as error:
-            found[row] = Code.UNDECODABLE, f"it is no {message.DESCRIPTOR.full_name}: {error}"
-        else:
-            if not same:
-                found[row] = Code.UNFAITHFUL, "it does not encode to the same bytes again"
-    rest = pa.array([row for row in range(len(column)) if row not in found], pa.int64())
-    differs = _codec_differs(message, column.take(rest))
-    return found | {rest[row].as_py(): strange for row, strange in (differs or {}).items()}
-
-
-def _codec_differs(message: type[Message], column: pa.BinaryArray) -> dict[int, tuple[Code, str]] | None:
-    """The rows that the codec does not repeat, the first only if it cannot read one; none if it cannot tell."""
-    try:
-        codec = codec_for(message.DESCRIPTOR)
-        encoded = codec.encode(codec.decode(column))
-    except UndecodableRowError as error:
-        return {error.row: (Code.UNDECODABLE, f"it is no {error.message}: {error.reason}")}
-    except CatalogError:
-        return None
-    if first_difference(column, encoded) is None:
-        return {}
-    rows = pc.indices_nonzero(pc.not_equal(column, encoded)).to_pylist()
-    return dict.fromkeys(rows, (Code.UNFAITHFUL, "it holds fields that this version does not know"))
-
-
 def _pylists(batch: pa.RecordBatch, *names: str) -> Iterator[tuple[Any, ...]]:
     return zip(*(batch[name].to_pylist() for name in names), strict=True)
 
 
 def _row(key: bytes, value: bytes) -> bytes:
     return digest(key) + digest(value)
-
-
-def _named(collection: Collection | None, key: bytes) -> str:
-    try:
-        return key.hex() if collection is None else _text(collection.key_type.FromString(key))
-    except DecodeError:
-        return key.hex()
-
-
-def _text(message: Message) -> str:
-    return MessageToString(message, as_one_line=True, as_utf8=True)

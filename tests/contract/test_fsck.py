@@ -175,7 +175,7 @@ def test_checking_changes_nothing(folder: DeltaPlace) -> None:
 def test_a_damaged_file_is_named(
     near: Place, damage: Callable[[bytes], bytes | None], code: Code, words: str, *, every_state: bool
 ) -> None:
-    """And what depends on it is not judged."""
+    """And what depends on it is not judged, which is said once for each cause."""
     stash = filled(near)
     file = live_file(stash, "role")
     put(near, file.path, damage(content_of(near, file.path)))
@@ -184,8 +184,11 @@ def test_a_damaged_file_is_named(
     assert where == file.path
     assert words in what
     assert repair == "cannot be repaired from what is here: restore this file, or a copy of the store"
-    notes = {finding.where for finding in report.findings if finding.severity is Severity.NOTE}
-    assert {"`role`", "`database`", "`schema`", "`item`"} <= notes
+    notes = {found.what: found.where for found in report.findings if found.severity is Severity.NOTE}
+    assert len(notes) == sum(found.severity is Severity.NOTE for found in report.findings)
+    assert notes["its rows were not added up: not all of its files can be read"] == "`role`"
+    referring = notes["references to `role` were not checked: not all of its files can be read"]
+    assert referring == "`database` value.owner_id, `item` value.owner_id, `schema` value.owner_id"
 
 
 def test_a_file_of_an_earlier_state_is_missed_only_when_those_are_checked(near: Place) -> None:

@@ -1,0 +1,56 @@
+"""Processes that can be killed, an object store, and generated stores of any version."""
+
+from __future__ import annotations
+
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from catalog.generator import generate
+from catalog.upgrade import PROJECT
+from tests.contract.conftest import make_bucket, object_store, storage_options
+from tests.races.processes import Pool
+
+__all__ = ["object_store"]
+
+ROWS, SEED = 400, 7
+
+
+@pytest.fixture
+def victims(tmp_path: Path) -> Iterator[Pool]:
+    """They end before the folder that they write to."""
+    assert tmp_path.is_dir()
+    pool = Pool("tests.store.victim")
+    yield pool
+    pool.close()
+
+
+@pytest.fixture(scope="session")
+def templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
+    folder = tmp_path_factory.mktemp("generated")
+
+    def template(version: int) -> Path:
+        if not (folder / str(version)).exists():
+            generate(PROJECT, folder / str(version), version, ROWS, SEED)
+        return folder / str(version)
+
+    return template
+
+
+@pytest.fixture
+def store_at(templates: Callable[[int], Path], tmp_path: Path) -> Callable[[int], Path]:
+    """Make a store of a version, which a test may do anything to."""
+
+    def make(version: int) -> Path:
+        shutil.copytree(templates(version), tmp_path / "store")
+        return tmp_path / "store"
+
+    return make
+
+
+@pytest.fixture
+def bucket(object_store: str) -> tuple[str, dict[str, str]]:
+    """The address of a place in an object store, and what is needed to reach it."""
+    return f"s3://{make_bucket(object_store)}/stores", storage_options(object_store)
