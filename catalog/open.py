@@ -15,19 +15,18 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog.copying import copy_state
 from catalog.errors import NotAStoreError, NotInitializedError, UpgradeNeededError, VersionChangedError
 from catalog.handle import Catalog, Mode, Place
 from catalog.leading import Patience, existing, open_journal, own_stash, require_messages, show_life, take_lead
 from catalog.log.delta import DeltaLog
-from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation
+from catalog.log.protocol import Fence, Log, Mark
 from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
-from catalog.stash.consolidation import base_tables
 from catalog.stash.identity import is_unfinished, make_identity, read_identity
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
-from catalog.stash.view import View
 
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
@@ -139,7 +138,7 @@ class _Opening:
         scratch = Path(tempfile.mkdtemp(prefix=f"catalog-{mode}-"))
         try:
             place = Place(str(scratch), {}, self.project)
-            log, fence = _copy(stash.view(), scratch, self.project)
+            log, fence = self._copy(stash, place)
             if version < self.project.current:
                 self._upgrade(log, fence, place, reapply=True)  # the store itself stays as it is
             copy = self._stash(log)
@@ -148,6 +147,15 @@ class _Opening:
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
+
+    def _copy(self, stash: Stash, place: Place) -> tuple[DeltaLog, Fence]:
+        """A scratch copy of the rows of a stash, which this process alone leads."""
+        log = DeltaLog(f"{place.uri}/stash", place.options)
+        log.create(uuid.uuid4().hex)
+        state = stash.head.state
+        copy_state(stash.head.log, state, log)
+        make_identity(open_storage(place.uri, place.options), self.project.name)
+        return log, state.fence
 
     def _log(self) -> DeltaLog:
         return DeltaLog(f"{self.storage.uri}/stash", self.options)
@@ -217,19 +225,3 @@ def initialize_stash(project: Project, stash: Stash) -> None:
     transaction.insert(config.key_type(name="stash_version"), config.value_type(number=project.current))
     project.initialize(transaction)
     stash.commit(transaction, {Mark.STASH_VERSION: project.current})
-
-
-def _copy(view: View, scratch: Path, project: Project) -> tuple[DeltaLog, Fence]:
-    """A scratch copy of the rows of a view, which this process alone leads."""
-    log = DeltaLog(str(scratch / "stash"), {})
-    log.create(uuid.uuid4().hex)
-    fence = view.state.fence
-    files = [
-        log.write(name, FileKind.BASE, fence, rows)
-        for name in sorted(view.collections())
-        for rows in base_tables(view, name, ts=0)
-    ]
-    marks = {**view.state.marks, Mark.FRONTIER: 1, Mark.RUNNING_STEP: 0}  # it begins with this commit
-    log.compare_and_append(log.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks))
-    make_identity(open_storage(str(scratch), {}), project.name)
-    return log, fence

@@ -1,0 +1,233 @@
+"""A consistent copy of a store: the rows of its newest state, in files of their own, at another place.
+
+The source may be written to meanwhile, and is never written to by this: no fence, no heartbeat, not a byte. Rows are
+copied as bytes, so a store of any version can be copied, and at most one file's worth of rows is in memory at a time.
+`store.json` is written last: what an interrupted copy leaves never looks like a store.
+"""
+
+from __future__ import annotations
+
+import os
+import shutil
+import uuid
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from itertools import islice
+from pathlib import Path
+
+from catalog.errors import (
+    CatalogError,
+    CopyTargetError,
+    NotAStoreError,
+    NotInitializedError,
+    RetiredError,
+    StoreFullError,
+)
+from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Change, DataFile, FileKind, Log, Mark, Operation, State
+from catalog.log.storage import Storage, each, open_storage
+from catalog.project import Project
+from catalog.stash.belongings import STASH, find_belongings
+from catalog.stash.consolidation import base_tables
+from catalog.stash.identity import PATH, is_unfinished, make_identity, read_identity
+from catalog.stash.view import Bases, load_view
+
+_ATTEMPTS_MAX = 10
+"""A source that retires what is being read more often than this retains nothing for as long as a copy takes."""
+_ROOM = 1.1
+"""Of the size of the source's files: rows that are put together otherwise are compressed otherwise."""
+_LISTED_MAX, _NAMED_MAX = 1000, 3
+
+Told = Callable[[int, int], None]
+"""Told how many rows are written, and how many the files that are copied hold; both begin anew if the copy does."""
+
+
+@dataclass(frozen=True, slots=True)
+class Copied:
+    source: str
+    target: str
+    id: str
+    copy_of: str
+    version: int
+    ts: int
+    """Of the source: its rows at this ts are those of the copy."""
+    rows: int
+    files: int
+    bytes: int
+
+
+def copy_store(
+    project: Project,
+    source: Storage,
+    source_options: Mapping[str, str],
+    target: Storage,
+    target_options: Mapping[str, str],
+    *,
+    progress: Told | None = None,
+) -> Copied:
+    """Copy the newest state of a store to an empty place.
+
+    If what is copied is retired meanwhile, the copy begins again with the newest state; if it fails, whatever it wrote
+    is removed.
+    """
+    identity = read_identity(source, project.name)
+    if identity is None:
+        raise NotAStoreError(source.uri, source.found() or "there is no store.json")
+    log = DeltaLog(f"{source.uri}/{STASH}", source_options)
+    _require_apart(source, source_options, target, target_options)
+    _require_empty(target)
+    state = _newest(log)
+    _require_room(target, state)
+    copy, txid = DeltaLog(f"{target.uri}/{STASH}", target_options), uuid.uuid4().hex
+    try:
+        _begin(copy, txid, target)
+        state, files = _copy_newest(log, copy, state, progress)
+        made = make_identity(target, project.name, identity.id)
+    except BaseException as error:
+        if _made_by(copy) in {txid, None}:
+            _clear(target, target_options, error)
+        raise
+    return Copied(
+        source=source.uri,
+        target=target.uri,
+        id=made.id,
+        copy_of=identity.id,
+        version=state.marks[Mark.STASH_VERSION],
+        ts=state.version,
+        rows=sum(file.rows for file in files),
+        files=len(files),
+        bytes=sum(file.size for file in files),
+    )
+
+
+def copy_state(source: Log, state: State, target: Log, progress: Told | None = None) -> tuple[DataFile, ...]:
+    """Put the rows and marks of a state into an empty log, whose history begins with them; answer its files."""
+    total, rows = sum(file.rows for file in state.files.values()), 0
+    bases, files = Bases(source), list[DataFile]()
+    try:
+        for name in sorted({file.collection for file in state.files.values()}):
+            for table in base_tables(load_view(bases, state, [name]), name, ts=0):
+                files.append(target.write(name, FileKind.BASE, state.fence, table))
+                rows += table.num_rows
+                if progress is not None:
+                    progress(rows, total)
+    except RetiredError:
+        target.delete([file.path for file in files])
+        raise
+    marks = {**state.marks, Mark.FRONTIER: 1, Mark.RUNNING_STEP: 0}
+    target.compare_and_append(
+        target.state(0), Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks=marks)
+    )
+    return tuple(files)
+
+
+def _begin(copy: Log, txid: str, target: Storage) -> None:
+    if not copy.create(txid):
+        raise CopyTargetError(target.uri, "another process just began to write there", "name another place")
+
+
+def _copy_newest(source: Log, copy: Log, state: State, progress: Told | None) -> tuple[State, tuple[DataFile, ...]]:
+    """Copy a state, or a newer one as soon as it is retired; answer which it was."""
+    for _ in range(_ATTEMPTS_MAX - 1):
+        try:
+            return state, copy_state(source, state, copy, progress)
+        except RetiredError:
+            state = _newest(source)
+    return state, copy_state(source, state, copy, progress)
+
+
+def _newest(log: Log) -> State:
+    state = log.state(log.verify())
+    if Mark.STASH_VERSION not in state.marks:
+        raise NotInitializedError(log.uri)
+    return state
+
+
+def _require_room(target: Storage, state: State) -> None:
+    if target.remote:
+        return
+    needed = int(_ROOM * sum(file.size for file in state.files.values()))
+    place = Path(target.uri)
+    free = shutil.disk_usage(next(folder for folder in (place, *place.parents) if folder.is_dir())).free
+    if free < needed:
+        raise StoreFullError(
+            target.uri, "copy to", f"about {needed >> 20} MiB are needed, and {free >> 20} MiB are free"
+        )
+
+
+def _require_apart(
+    source: Storage, source_options: Mapping[str, str], target: Storage, target_options: Mapping[str, str]
+) -> None:
+    """Refuse a copy of a place into itself, and any inside a store."""
+    name_another = "name an empty place outside of any store"
+    ours, theirs = _parts(source, source_options), _parts(target, target_options)
+    if ours == theirs:
+        raise CopyTargetError(target.uri, "it is the store that is to be copied", name_another)
+    if theirs[: len(ours)] == ours:
+        raise CopyTargetError(target.uri, f"it is inside the store that is to be copied, {source.uri}", name_another)
+    if ours[: len(theirs)] == theirs:
+        raise CopyTargetError(target.uri, f"the store that is to be copied is in it, {source.uri}", name_another)
+    for above in _above(target):
+        if _is_store(above, target_options):
+            raise CopyTargetError(target.uri, f"it is inside another store, {above}", name_another)
+
+
+def _parts(storage: Storage, options: Mapping[str, str]) -> tuple[str, ...]:
+    """What can be compared of a place: one name may be that of two buckets, if two servers are asked for it."""
+    if not storage.remote:
+        return ("file", *Path(storage.uri).resolve().parts)
+    named = {name.lower().removeprefix("aws_"): value for name, value in options.items()}
+    server = named.get("endpoint_url") or named.get("endpoint") or os.environ.get("AWS_ENDPOINT_URL", "")
+    return (server.rstrip("/"), *filter(None, storage.uri.split("/")))
+
+
+def _above(storage: Storage) -> list[str]:
+    if not storage.remote:
+        return [str(folder) for folder in Path(storage.uri).resolve().parents]
+    scheme, _, path = storage.uri.partition("://")
+    names = path.split("/")
+    return [f"{scheme}://{'/'.join(names[:count])}" for count in range(len(names) - 1, 0, -1)]
+
+
+def _is_store(uri: str, options: Mapping[str, str]) -> bool:
+    """Whether there is a `store.json` with a stash beside it; not where this process may not look."""
+    try:
+        storage = open_storage(uri, options)
+        return storage.read(PATH) is not None and next(iter(storage.paths(STASH)), None) is not None
+    except CatalogError:
+        return False
+
+
+def _require_empty(target: Storage) -> None:
+    found = target.found()
+    if found not in {None, "nothing is there"}:
+        raise CopyTargetError(target.uri, f"{found}", "name an empty folder, or one that is not there yet")
+    names = sorted({path.partition("/")[0] for path in islice(target.paths(""), _LISTED_MAX)})
+    if not names:
+        return
+    named = ", ".join(names[:_NAMED_MAX]) + (f" and {len(names) - _NAMED_MAX} more" if names[_NAMED_MAX:] else "")
+    fix = "name an empty place"
+    if all(name == STASH or is_unfinished(name) for name in names):
+        left = " and ".join(f"{target.uri}/{name}" for name in names)
+        fix = f"if a copy was interrupted there, remove what it left, {left}, and copy again; else {fix}"
+    raise CopyTargetError(target.uri, f"it holds {named}", fix)
+
+
+def _made_by(log: Log) -> str | None:
+    """Whose the first entry of a log is; none if there is none that can be read."""
+    try:
+        return log.commit(0).txid
+    except CatalogError:
+        return None
+
+
+def _clear(target: Storage, options: Mapping[str, str], reason: BaseException) -> None:
+    """Remove what a copy wrote that failed, `store.json` first; what cannot be removed is told with the reason."""
+    try:
+        found = find_belongings(target, options)
+        each(target, target.delete, [file.path for file in found.identity])
+        each(target, target.delete, [file.path for file in (*found.data, *found.log)])
+        for folder in found.folders:
+            target.remove_folder(folder)
+    except CatalogError as error:
+        reason.add_note(f"what was written stays, remove {target.uri}/{STASH} before you copy again: {error.what}")
