@@ -84,7 +84,8 @@ class _Opening:
 
     def lead(self) -> Catalog:
         log = self._log()
-        log.create(uuid.uuid4().hex)
+        if log.create(uuid.uuid4().hex) and read_identity(self.storage, self.project.name) is None:
+            raise NotAStoreError(self.storage.uri, "it was removed while it was being opened")
         while True:
             stash = self._stash(log)
             version = stash.head.state.marks.get(Mark.STASH_VERSION)

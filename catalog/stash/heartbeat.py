@@ -120,7 +120,7 @@ def is_led(storage: Storage, fence: Fence, interval_s: float = INTERVAL_S) -> bo
 def _signs(storage: Storage, fence: Fence) -> dict[Fence, int | None]:
     """The last sign of the leader of a fence, and of each after it."""
     try:
-        found = [_NAME.fullmatch(path) for path in storage.paths(_FOLDER)]
+        found = [_NAME.fullmatch(path) for path in storage.paths(FOLDER)]
     except CatalogError:
         found = []
     leaders = {Fence(int(name[1]), int(name[2])) for name in found if name is not None}

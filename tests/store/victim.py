@@ -1,4 +1,4 @@
-"""A process that writes to a store or copies it until it is killed: by others, or by itself on the way."""
+"""A process that writes to a store, copies it or removes it, until it is killed: by others, or by itself on the way."""
 
 from __future__ import annotations
 
@@ -10,7 +10,9 @@ from unittest.mock import patch
 from catalog import copying
 from catalog.constraints import CONSTRAINTS
 from catalog.log.delta import DeltaLog
+from catalog.log.local_storage import LocalStorage
 from catalog.log.storage import open_storage
+from catalog.removing import remove_store
 from catalog.stash.stash import Stash
 from catalog.upgrade import PROJECT
 from tests.crashes.ledger import REGISTRY, SHAPE, count_of, open_stash, transact
@@ -39,6 +41,19 @@ def copy(told: Told) -> None:
     answer(survived=True)
 
 
+def remove(told: Told) -> None:
+    """Die before so many files are deleted."""
+    countdown, delete = Countdown(told["times"]), LocalStorage.delete
+
+    def deadly(storage: LocalStorage, path: str) -> None:
+        countdown.tick()
+        delete(storage, path)
+
+    with patch.object(LocalStorage, "delete", deadly):
+        remove_store(PROJECT, open_storage(told["store"], {}), {}, "victim")
+    answer(survived=True)
+
+
 class Countdown:
     def __init__(self, times: int) -> None:
         self.times = times
@@ -53,7 +68,7 @@ def die(*_: object) -> None:
     os.kill(os.getpid(), signal.SIGKILL)
 
 
-ACTIONS: dict[str, Callable[[Told], None]] = {"write": write, "copy": copy}
+ACTIONS: dict[str, Callable[[Told], None]] = {"write": write, "copy": copy, "remove": remove}
 
 
 def main() -> None:
