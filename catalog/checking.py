@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog.copying import scratch_copy
 from catalog.engine.events import read_events
 from catalog.engine.journal import Journal
 from catalog.engine.plan import StepPlan, describe, migration_of
@@ -38,7 +39,6 @@ from catalog.errors import (
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Mark
 from catalog.log.storage import open_storage
-from catalog.open import _copy
 from catalog.project import Project
 from catalog.spark.jobs import SparkJobs
 from catalog.spark.session import find_session
@@ -127,9 +127,9 @@ class _Subject:
             seconds=0.0,
         )
         self._preflight(journal, folder)
-        copy, fence = _copy(stash.view(), folder, self.project)
+        copy = scratch_copy(self.project, log, state, folder)
         jobs = SparkJobs(lambda: find_session(self.spark))
-        copied = Journal(copy, registry, fence, copy.state(copy.verify()))
+        copied = Journal(copy, registry, state.fence, copy.state(copy.verify()))
         return Runner(copied, self.project, (str(folder), {}), jobs, progress), verdict
 
     def _preflight(self, journal: Journal, folder: Path) -> None:

@@ -100,6 +100,15 @@ def copy_store(
     )
 
 
+def scratch_copy(project: Project, source: Log, state: State, folder: Path) -> DeltaLog:
+    """A copy of a state in an empty folder of this process's own, which it leads under the same fence."""
+    copy = DeltaLog(f"{folder}/{STASH}", {})
+    copy.create(uuid.uuid4().hex)
+    copy_state(source, state, copy)
+    make_identity(open_storage(str(folder), {}), project.name)
+    return copy
+
+
 def copy_state(source: Log, state: State, target: Log, progress: Told | None = None) -> tuple[DataFile, ...]:
     """Put the rows and marks of a state into an empty log, whose history begins with them; answer its files."""
     total, rows = sum(file.rows for file in state.files.values()), 0

@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
-from catalog.copying import copy_state
+from catalog.copying import scratch_copy
 from catalog.errors import NotAStoreError, NotInitializedError, UpgradeNeededError, VersionChangedError
 from catalog.handle import Catalog, Mode, Place
 from catalog.leading import Patience, existing, open_journal, own_stash, require_messages, show_life, take_lead
@@ -139,7 +139,7 @@ class _Opening:
         scratch = Path(tempfile.mkdtemp(prefix=f"catalog-{mode}-"))
         try:
             place = Place(str(scratch), {}, self.project)
-            log, fence = self._copy(stash, place)
+            log, fence = scratch_copy(self.project, stash.head.log, stash.head.state, scratch), stash.head.state.fence
             if version < self.project.current:
                 self._upgrade(log, fence, place, reapply=True)  # the store itself stays as it is
             copy = self._stash(log)
@@ -148,15 +148,6 @@ class _Opening:
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
-
-    def _copy(self, stash: Stash, place: Place) -> tuple[DeltaLog, Fence]:
-        """A scratch copy of the rows of a stash, which this process alone leads."""
-        log = DeltaLog(f"{place.uri}/stash", place.options)
-        log.create(uuid.uuid4().hex)
-        state = stash.head.state
-        copy_state(stash.head.log, state, log)
-        make_identity(open_storage(place.uri, place.options), self.project.name)
-        return log, state.fence
 
     def _log(self) -> DeltaLog:
         return DeltaLog(f"{self.storage.uri}/stash", self.options)
