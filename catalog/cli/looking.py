@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator, Mapping, Sequence
+from functools import cache
+from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from catalog.cli.answers import (
@@ -147,9 +150,22 @@ def _checked(project: Project, event: Event) -> CheckedMigration:
 
 
 def _snapshot(project: Project, version: int) -> CheckedSnapshot:
-    """Whether the frozen types of a version are those that this build was made with."""
+    """Whether the frozen types of a version are those that this build was made with, and those that were recorded."""
     try:
-        project.types(version)
+        types: Any = project.types(version)
     except GeneratedCodeError as error:
         return CheckedSnapshot(version, "differs", error.what)
+    recorded = _recorded(Path(types.__file__).parents[2])
+    if recorded.get(str(version), types.DESCRIPTOR_HASH) != types.DESCRIPTOR_HASH:
+        return CheckedSnapshot(version, "differs", "proto/hashes.json has another hash for them")
     return CheckedSnapshot(version, "ok")
+
+
+@cache
+def _recorded(root: Path) -> Mapping[str, str]:
+    """The hashes of snapshots, where there is a source tree; an installed package has none beside it."""
+    path = root / "proto" / "hashes.json"
+    if not path.is_file():
+        return {}
+    found = json.loads(path.read_text(encoding="utf-8"))
+    return {version: own["hash"] for version, own in found["snapshots"].items()}
