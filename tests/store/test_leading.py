@@ -21,9 +21,9 @@ from catalog.errors import (
 )
 from catalog.generator import generate
 from catalog.handle import Place
-from catalog.leading import Patience, leading
+from catalog.leading import Patience, leading, own_stash
 from catalog.log.delta import DeltaLog
-from catalog.log.protocol import Change, Fence, Mark, Operation
+from catalog.log.protocol import Change, Fence, Mark, Operation, State
 from catalog.log.storage import open_storage
 from catalog.stash.identity import make_identity
 from catalog.upgrade import PROJECT
@@ -229,3 +229,21 @@ def test_a_store_that_is_upgraded_while_it_is_waited_for_is_led_at_its_new_versi
     with leading(Place(str(store), {}, PROJECT), SOON) as leader:
         assert leader.stash.head.registry.named("role").key_type is PROJECT.types(OLD + 1).RoleKey
         assert leader.stash.head.serves == leader.journal.version == OLD + 1
+
+
+class Upgraded(DeltaLog):
+    """Somebody takes the store a version on just after it was looked at for the first time."""
+
+    def state(self, version: int) -> State:
+        state = super().state(version)
+        if state.marks.get(Mark.STASH_VERSION) == OLD:
+            self.compare_and_append(state, Change(Operation.MIGRATE, "x", marks={Mark.STASH_VERSION: OLD + 1}))
+        return state
+
+
+def test_the_types_are_those_of_the_state_that_is_read(tmp_path: Path) -> None:
+    """Not of a version that the store had a moment before."""
+    load(tmp_path / "store", OLD, {})
+    stash = own_stash(PROJECT, Upgraded(f"{tmp_path}/store/stash"))
+    assert stash.head.serves == OLD + 1
+    assert stash.head.registry.named("role").key_type is PROJECT.types(OLD + 1).RoleKey
