@@ -118,7 +118,8 @@ class ObjectStorage:
         try:
             yield
         except self._errors as error:
-            raise StoreUnreachableError(f"{self.uri}/{path}".rstrip("/"), verb, str(error)) from error
+            reason = str(error).partition("\n\nDebug source:")[0]  # which follows in tens of lines
+            raise StoreUnreachableError(f"{self.uri}/{path}".rstrip("/"), verb, reason) from error
         except BaseException as error:
             if not is_panic(error):
                 raise
