@@ -150,6 +150,7 @@ def apply(
 
 def undo(environment: Environment, *, to: int | None = None) -> Answer:
     """Take steps back, the newest first: one, or all down to a version."""
+    from catalog.engine.undo import steps_above  # noqa: PLC0415
     from catalog.engine.undo import undo as undo_step  # noqa: PLC0415
     from catalog.leading import leading  # noqa: PLC0415
 
@@ -166,6 +167,7 @@ def undo(environment: Environment, *, to: int | None = None) -> Answer:
         )
     if target == version:
         return Answer(Undone(look.storage.uri, version, version, ()))
+    steps_above(look.journal, target)  # before anyone is fenced
     steps = []
     with leading(environment.place, environment.patience) as leader:
         while leader.journal.version > target:

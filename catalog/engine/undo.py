@@ -27,16 +27,24 @@ def undo(journal: Journal, project: Project) -> Event:
     while True:
         journal.refresh()
         close_dead(journal)
-        event = applied(read_events(journal)).get(journal.version)
-        name = f"v{journal.version - 1}_to_v{journal.version}"
-        if event is None:
-            raise NotUndoableError(name, "no step led to this version: the store was initialised with it")
+        event = steps_above(journal, journal.version - 1)[0]
         try:
             undone = _Undone.of(journal, project, event)
             undone.commit()
         except ConflictError:
             continue
         return event
+
+
+def steps_above(journal: Journal, target: int) -> list[Event]:
+    """The steps that led from a version to the present one, the newest first; refused if there were none."""
+    events = applied(read_events(journal))
+    versions = range(journal.version, target, -1)
+    for version in versions:
+        if version not in events:
+            reason = "no step led to this version: the store was initialised with it"
+            raise NotUndoableError(f"v{version - 1}_to_v{version}", reason)
+    return [events[version] for version in versions]
 
 
 def abort(log: Log, registry: Registry, holder: str, generation: int) -> list[Event]:
