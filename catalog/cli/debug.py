@@ -2,10 +2,16 @@
 
 from __future__ import annotations
 
+from typing import TYPE_CHECKING
+
 import click
 
-from catalog.cli.frame import Group, Run, command
+from catalog.cli.frame import Group, Run, command, pairs
 from catalog.cli.results import Answer
+from catalog.cli.settings import is_secret
+
+if TYPE_CHECKING:
+    from catalog.editing import Edit
 
 
 @click.group(cls=Group)
@@ -77,9 +83,10 @@ def delete(run: Run, *, collection: str, key: str, protected: bool, yes: bool) -
     return write(environment, planned)
 
 
-def _ask(run: Run, store: str, planned: object, *, yes: bool) -> None:
-    run.screen.preview(planned)
-    run.screen.confirm(f"The leader of {store} is fenced, and this change is committed.", yes=yes)
+def _ask(run: Run, store: str, planned: Edit, *, yes: bool) -> None:
+    if not planned.is_same:
+        run.screen.preview(planned)
+        run.screen.confirm(f"The leader of {store} is fenced, and this change is committed.", yes=yes)
 
 
 @command(debug)
@@ -89,9 +96,10 @@ def _ask(run: Run, store: str, planned: object, *, yes: bool) -> None:
 def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) -> Answer:
     """Make a consistent copy of a live store, marked as a copy."""
     from catalog.cli.debugging import copy  # noqa: PLC0415
-    from catalog.cli.frame import pairs  # noqa: PLC0415
 
-    return copy(run.environment_at(source), target, target_options=pairs("--target-option", target_option))
+    options = pairs("--target-option", target_option)
+    run.screen.secrets += tuple(value for name, value in options.items() if is_secret(name))
+    return copy(run.environment_at(source), target, target_options=options)
 
 
 @command(debug, "upgrade-check", on_spark=True)

@@ -37,7 +37,7 @@ class Setting:
 
     @property
     def is_secret(self) -> bool:
-        return self.value is not None and _SECRET.search(self.name) is not None
+        return self.value is not None and is_secret(self.name)
 
     @property
     def shown(self) -> Any:  # noqa: ANN401 - of whatever type the setting is
@@ -74,6 +74,11 @@ def read_settings(
     for name, value, source in reversed(levels):
         found[name] = Setting(name, value, source)
     return Settings(dict(sorted(found.items())))
+
+
+def is_secret(name: str) -> bool:
+    """Whether what has this name is to be shown to nobody."""
+    return _SECRET.search(name) is not None
 
 
 def seconds(text: object) -> float:
