@@ -7,7 +7,6 @@ or the error after it.
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -17,13 +16,13 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from catalog import __version__
+from catalog.cli.render import OutputError, Screen
 from catalog.cli.results import Answer, Exit
 from catalog.cli.settings import OPTIONS, Settings, read_settings
 from catalog.errors import CatalogError, UsageError
 
 if TYPE_CHECKING:
     from catalog.cli.environment import Environment
-    from catalog.cli.render import Screen
 
 _FLAGS = ("store", "config_file", "env", "format", OPTIONS, "spark", "deploy_generation", "lock_timeout", "timeout")
 
@@ -81,6 +80,13 @@ class Group(click.Group):
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         return list(self.commands)  # as they were declared: those used most come first
 
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        """Each with its first sentence as a whole, where click would cut it."""
+        with formatter.section("Commands"):
+            formatter.write_dl(
+                [(name, (self.commands[name].help or "").partition("\n\n")[0]) for name in self.list_commands(ctx)]
+            )
+
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if ctx.parent is None:
             formatter.write_paragraph()
@@ -127,17 +133,15 @@ def command(
         path = f"{group.name} {name or function.__name__}" if group.name else name or function.__name__
 
         def call(**given: Any) -> Exit:  # noqa: ANN401 - click's
-            context = click.get_current_context()
-            flags = _flags(context, given)
-            screen = _screen(flags)
-            run = Run(path, read_settings(flags), screen)
-            screen.redact(run.settings.secrets)
+            settings = read_settings(_flags(click.get_current_context(), given))
+            screen = Screen(settings["format"], settings.secrets)
             own = {name: value for name, value in given.items() if name not in _FLAGS}
             try:
-                answer = function(run, **own)
-            except CatalogError as error:
-                answer = Answer(None, error)
-            return screen.show(path, answer)
+                return screen.show(path, function(Run(path, settings, screen), **own))
+            except _PASSED_ON:
+                raise
+            except Exception as error:  # noqa: BLE001 - as in `run`, but here it is known what is a secret
+                return screen.show(path, Answer(None, _told(error)))
 
         made: Any = common(call)
         for option in (*(_SPARK if on_spark else ()), *reversed(_LEADING if leads or fences else ())):
@@ -152,27 +156,40 @@ def command(
     return decorate
 
 
+_PASSED_ON = (click.exceptions.Exit, click.Abort, OutputError)
+"""Not told as what went wrong with a command: there is nothing to tell, or nowhere to tell it."""
+
+
 def run(root: click.Group, words: Sequence[str]) -> int:
     """Run a command line; whatever goes wrong is said in three lines."""
+    try:
+        return _run(root, words)
+    except (KeyboardInterrupt, click.Abort):
+        return Exit.INTERRUPTED
+    except OutputError as error:
+        return error.settle()
+
+
+def _run(root: click.Group, words: Sequence[str]) -> int:
     try:
         return int(root.main(list(words), prog_name="catalog", standalone_mode=False) or 0)
     except click.exceptions.Exit as ended:
         return ended.exit_code
-    except (KeyboardInterrupt, click.Abort):
-        return Exit.INTERRUPTED
-    except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # or Python complains when it flushes
-        return Exit.DONE
+    except _PASSED_ON:
+        raise
     except Exception as error:  # noqa: BLE001 - nobody is to see a traceback
-        return _failed(words, error)
+        asks_json = "--format=json" in words or ("--format", "json") in pairwise(words)
+        asks_json = asks_json or os.environ.get("CATALOG_FORMAT") == "json"
+        return Screen("json" if asks_json else "text").show(_path(root, words), Answer(None, _told(error)))
 
 
 def pairs(flag: str, values: Sequence[str]) -> dict[str, str]:
     """What NAME=VALUE says, given as often as needed."""
     found = [value.partition("=") for value in values]
-    for name, equals, _ in found:
-        if not (name and equals):
-            raise UsageError(f"{flag} takes NAME=VALUE", f"{name!r} is no pair", f"write {flag} aws_region=eu-west-1")
+    if not all(name and equals for name, equals, _ in found):  # not shown: it may hold a secret
+        raise UsageError(
+            f"{flag} takes NAME=VALUE", "what it was given is no pair", f"write {flag} aws_region=eu-west-1"
+        )
     return {name: value for name, _, value in found}
 
 
@@ -181,31 +198,32 @@ def version_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _failed(words: Sequence[str], error: Exception) -> int:
-    """Say what kept a command from running, in the format that was asked for as far as can be told."""
+def _told(error: Exception) -> CatalogError:
+    """What went wrong, in three lines."""
     match error:
         case CatalogError():
-            told: CatalogError = error
+            return error
         case click.UsageError():
-            told = _usage(error)
+            return _usage(error)
         case _ if os.environ.get("CATALOG_TRACEBACK"):
             raise error
         case _:
-            told = _unexpected(error)
-    asks_json = "--format=json" in words or ("--format", "json") in pairwise(words)
-    path = [word for word in words if not word.startswith("-")]
-    return _screen({"format": "json" if asks_json else None}).show(_known_path(path), Answer(None, told))
+            return _unexpected(error)
 
 
-def _known_path(words: Sequence[str]) -> str:
-    return " ".join(words[:2]) if words and words[0] in {"debug", "config"} else " ".join(words[:1])
-
-
-def _screen(flags: dict[str, Any]) -> Screen:
-    from catalog.cli.render import Screen  # noqa: PLC0415 - help shows nothing through it
-
-    asked = flags.get("format") or os.environ.get("CATALOG_FORMAT")
-    return Screen("json" if asked == "json" else "text")
+def _path(group: click.Group, words: Sequence[str]) -> str:
+    """The command that words name, as far as there is one."""
+    valued = {name for own in group.params if isinstance(own, click.Option) and not own.is_flag for name in own.opts}
+    rest = iter(words)
+    for word in rest:
+        if word in valued:
+            next(rest, None)
+        elif not word.startswith("-"):
+            found = group.commands.get(word)
+            if isinstance(found, click.Group):
+                return f"{word} {_path(found, list(rest))}".strip()
+            return word if found else ""
+    return ""
 
 
 def _flags(context: click.Context, given: dict[str, Any]) -> dict[str, Any]:

@@ -6,13 +6,15 @@ Data goes to standard output, all else to standard error. Is handed plain data a
 from __future__ import annotations
 
 import io
+import json
+import os
 import sys
 from collections.abc import Iterable, Iterator, Sequence
-from contextlib import contextmanager
-from dataclasses import dataclass, field
+from contextlib import contextmanager, suppress
+from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from catalog.cli.results import Answer, Exit, envelope
+from catalog.cli.results import Answer, Exit, envelope, lines_of
 from catalog.cli.settings import REDACTED
 from catalog.errors import CatalogError, UsageError
 
@@ -26,15 +28,28 @@ _SECRET_CHARACTERS_MIN = 4
 """Shorter ones would be found everywhere."""
 
 
+class OutputError(Exception):
+    """Standard output takes no more."""
+
+    def settle(self) -> Exit:
+        """Say so where that is still possible; whoever closed a pipe has read enough."""
+        if sys.stdout is not None:
+            with suppress(OSError):  # or Python complains when it flushes
+                os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        if isinstance(self.__cause__, BrokenPipeError):
+            return Exit.DONE
+        reason = self.__cause__ or "it is closed"
+        why, fix = "what the command found or did is not shown", "give it a terminal, a file or a pipe that takes it"
+        _whisper(f"standard output cannot be written: {reason}\nwhy:  {why}\nnext: {fix}\n")
+        return Exit.FAILED
+
+
 @dataclass(slots=True)
 class Screen:
     """Where a command shows what it found: as text for people, or as one JSON document."""
 
     format: str = "text"
-    secrets: tuple[str, ...] = field(default=())
-
-    def redact(self, secrets: tuple[str, ...]) -> None:
-        self.secrets = tuple(secret for secret in secrets if len(secret) >= _SECRET_CHARACTERS_MIN)
+    secrets: tuple[str, ...] = ()
 
     def show(self, command: str, answer: Answer) -> Exit:
         """Show how a command ended."""
@@ -44,20 +59,20 @@ class Screen:
         if answer.data is not None:
             self._tell(answer.data, sys.stdout)
         if answer.error is not None:
-            sys.stdout.flush()
-            _write(sys.stderr, self._safe(str(answer.error)) + "\n")
+            what, why, fix = lines_of(answer.error)
+            _whisper(self._safe(f"{what}\nwhy:  {why}\nnext: {fix}") + "\n")
         return answer.exit
 
     def preview(self, data: Any) -> None:  # noqa: ANN401 - as an answer's
         """Show what will be asked about; on standard error, because it is no answer yet."""
-        if self.format == "text":
+        if self.format == "text" and sys.stderr is not None:
             self._tell(data, sys.stderr)
 
     def confirm(self, question: str, *, yes: bool, expected: str = "yes", flag: str = "--yes") -> None:
         """Go on if somebody agrees; refuse where nobody can be asked."""
         if yes:
             return
-        if not (sys.stdin.isatty() and sys.stderr.isatty()):
+        if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
             raise UsageError(
                 "this asks before it does anything, and there is no terminal to ask on",
                 question,
@@ -70,7 +85,7 @@ class Screen:
     @contextmanager
     def progress(self) -> Iterator[Progress | None]:
         """Whom a long command tells how far it is; nobody in a program's pipe that asked for JSON."""
-        if self.format == "json" and not sys.stderr.isatty():
+        if sys.stderr is None or (self.format == "json" and not sys.stderr.isatty()):
             yield None
             return
         from catalog.cli.bars import shown_progress  # noqa: PLC0415 - few commands take long
@@ -78,7 +93,7 @@ class Screen:
         with shown_progress(make_console(sys.stderr)) as progress:
             yield progress
 
-    def _tell(self, data: Any, out: TextIO) -> None:  # noqa: ANN401 - whatever a command answers
+    def _tell(self, data: Any, out: TextIO | None) -> None:  # noqa: ANN401 - whatever a command answers
         from catalog.cli.tables import told  # noqa: PLC0415 - programs that read JSON need none
 
         console: Console | None = None
@@ -93,8 +108,9 @@ class Screen:
             _write(out, self._safe(captured.get()))
 
     def _safe(self, text: str) -> str:
-        for secret in self.secrets:
-            text = text.replace(secret, REDACTED)
+        for secret in sorted(self.secrets, key=len, reverse=True):
+            if len(secret) >= _SECRET_CHARACTERS_MIN:
+                text = text.replace(secret, REDACTED).replace(json.dumps(secret, ensure_ascii=False)[1:-1], REDACTED)
         return text
 
 
@@ -129,10 +145,25 @@ def show_table(console: Console, names: Sequence[str], rows: Iterable[Sequence[o
     console.print(table(names, rows=rows))
 
 
-def _write(out: TextIO, text: str) -> None:
+def _write(out: TextIO | None, text: str) -> None:
+    if out is None:
+        raise OutputError
     _forgive(out)
-    out.write(text)
-    out.flush()
+    try:
+        out.write(text)
+        out.flush()
+    except (OSError, ValueError) as error:
+        raise OutputError from error
+
+
+def _whisper(text: str) -> None:
+    """Tell people something; where nobody listens the exit code has to do."""
+    with suppress(OutputError):
+        _write(sys.stderr, text)
+
+
+def _is_terminal(stream: TextIO | None) -> bool:
+    return stream is not None and stream.isatty()
 
 
 def _forgive(out: TextIO) -> None:

@@ -19,6 +19,8 @@ from catalog.errors import (
     TimedOutError,
     UndoneError,
     UnfinishedStepError,
+    UnfitJsonError,
+    UnknownCollectionError,
     UpgradeNeededError,
     UsageError,
 )
@@ -43,6 +45,8 @@ class Exit(IntEnum):
 _EXITS: Mapping[type[CatalogError], Exit] = {
     UsageError: Exit.USAGE,
     SettingError: Exit.USAGE,
+    UnknownCollectionError: Exit.USAGE,
+    UnfitJsonError: Exit.USAGE,
     UpgradeNeededError: Exit.PENDING,
     UndoneError: Exit.PENDING,
     ChecksumError: Exit.CHECKSUM,
@@ -72,16 +76,21 @@ def exit_of(error: CatalogError) -> Exit:
 
 def envelope(command: str, answer: Answer) -> str:
     """The one JSON document of a command: the same keys whether it succeeded or not."""
-    error = answer.error
-    told = {
-        "ok": error is None,
-        "command": command,
-        "data": plain(answer.data),
-        "error": None
-        if error is None
-        else {"code": type(error).__name__, "message": error.what, "why": error.why, "next": error.next},
-    }
+    error = None
+    if answer.error is not None:
+        message, why, fix = lines_of(answer.error)
+        error = {"code": type(answer.error).__name__, "message": message, "why": why, "next": fix}
+    told = {"ok": error is None, "command": command, "data": plain(answer.data), "error": error}
     return json.dumps(told, ensure_ascii=False)
+
+
+def lines_of(error: CatalogError) -> tuple[str, str, str]:
+    """What happened, why, and what to do next: a line of each, whatever a library said in several."""
+
+    def line(text: str) -> str:
+        return " ".join(part.strip() for part in text.splitlines() if part.strip())
+
+    return line(error.what), line(error.why), line(error.next)
 
 
 def plain(data: Any) -> Any:  # noqa: ANN401 - whatever a command answers
