@@ -21,7 +21,15 @@ from catalog.cli.environment import Environment, Look
 from catalog.cli.results import Answer
 from catalog.engine.events import Event, State, read_events
 from catalog.engine.plan import known_checksums
-from catalog.errors import ChecksumError, GeneratedCodeError, UnfinishedStepError, UpgradeNeededError
+from catalog.errors import (
+    CatalogError,
+    ChecksumError,
+    GeneratedCodeError,
+    StoreTooNewError,
+    StoreTooOldError,
+    UnfinishedStepError,
+    UpgradeNeededError,
+)
 from catalog.project import Project
 
 if TYPE_CHECKING:
@@ -117,7 +125,11 @@ def _line(project: Project, version: int, runs: Sequence[Event]) -> VersionLine:
     )
 
 
-def _wrong(look: Look, found: Info) -> UnfinishedStepError | UpgradeNeededError | ChecksumError | None:
+def _wrong(look: Look, found: Info) -> CatalogError | None:
+    try:
+        look.environment.project.check_version(look.version)
+    except (StoreTooOldError, StoreTooNewError) as error:
+        return error
     differing = [line.name for line in found.versions if line.checksum == "differs" and line.state == "MIGRATED"]
     if differing:
         return ChecksumError(", ".join(differing))
