@@ -177,12 +177,16 @@ class Undone:
     version_before: int
     version: int
     steps: tuple[str, ...]
+    done: bool = True
+    """Else it is what would be undone."""
 
 
 @dataclass(frozen=True, slots=True)
 class Aborted:
     store: str
     steps: tuple[str, ...]
+    done: bool = True
+    """Else it is what would be given up."""
 
 
 @dataclass(frozen=True, slots=True)

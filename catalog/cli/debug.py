@@ -49,7 +49,7 @@ def stats(run: Run, *, shape: bool, as_of: int | None) -> Answer:
     return stats(run.environment, shape=shape, as_of=as_of)
 
 
-@command(debug, fences=True)
+@command(debug, fences=True, leads=True)
 @click.argument("collection")
 @click.argument("key")
 @click.argument("value")
@@ -68,7 +68,7 @@ def edit(run: Run, *, collection: str, key: str, value: str, protected: bool, ye
     return write(environment, planned)
 
 
-@command(debug, fences=True)
+@command(debug, fences=True, leads=True)
 @click.argument("collection")
 @click.argument("key")
 @click.option("--protected", is_flag=True, help="Allow the engine's own rows: version, fence, events.")
@@ -104,7 +104,7 @@ def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) 
 
 @command(debug, "upgrade-check", on_spark=True)
 @click.argument("stores", nargs=-1, metavar="[STORE]...")
-@click.option("--scratch", metavar="DIR", help="Where the copies are made; by default the folder for such.")
+@click.option("--scratch", metavar="DIR", help="Where the copies are made; by default the folder for temporary files.")
 def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> Answer:
     """Upgrade a scratch copy of each STORE, and tell everything that is wrong.
 
@@ -120,8 +120,8 @@ def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> 
 
 @command(debug)
 @click.option("--version", type=int, metavar="N", help="By default the oldest that can be upgraded.")
-@click.option("--rows", type=click.IntRange(0), default=1000, show_default=True, help="About so many.")
-@click.option("--seed", type=int, default=0, show_default=True, help="The same seed makes the same rows.")
+@click.option("--rows", type=click.IntRange(0), metavar="N", default=1000, help="About so many (1000).")
+@click.option("--seed", type=int, metavar="N", default=0, help="The same seed makes the same rows (0).")
 @click.option("--like", metavar="FILE", help="What `debug stats --shape --format json` said of a real store.")
 def generate(run: Run, *, version: int | None, rows: int, seed: int, like: str | None) -> Answer:
     """Make up a store of any version, in an empty place."""

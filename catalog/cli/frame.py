@@ -17,7 +17,7 @@ import click
 
 from catalog import __version__
 from catalog.cli.render import OutputError, Screen
-from catalog.cli.results import Answer, Exit
+from catalog.cli.results import MEANINGS, Answer, Exit
 from catalog.cli.settings import OPTIONS, Settings, read_settings
 from catalog.errors import CatalogError, UsageError
 
@@ -58,7 +58,7 @@ class Command(click.Command):
         if self.fences:
             formatter.write_paragraph()
             with formatter.indentation():
-                formatter.write_text("Fences: whoever leads the store meanwhile can write no more.")
+                formatter.write_text("Fences: whoever leads the store until then can write no more.")
 
 
 class Group(click.Group):
@@ -90,8 +90,10 @@ class Group(click.Group):
     def format_epilog(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         if ctx.parent is None:
             formatter.write_paragraph()
-            formatter.write_text(f"Commands that fence: {', '.join(_fencing(self))}.")
-            formatter.write_text("What they do to whoever leads the store stands in the help of each.")
+            fencing = ", ".join(_fencing(self))
+            formatter.write_text(f"These fence whoever leads the store, who can write no more then: {fencing}.")
+            formatter.write_paragraph()
+            formatter.write_text(f"Exit codes: {'; '.join(f'{code} {told}' for code, told in MEANINGS.items())}.")
 
 
 def common(function: Callable[..., Any]) -> Callable[..., Any]:
@@ -118,8 +120,8 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
 
 _LEADING = (
     click.option("--deploy-generation", metavar="N", help="Lead as this deployment; never goes down."),
-    click.option("--lock-timeout", metavar="TIME", help="Wait so long for a live leader (60s), then take over."),
-    click.option("--timeout", metavar="TIME", help="Give up after so long; what is not committed stays undone."),
+    click.option("--lock-timeout", metavar="TIME", help="Wait so long for a live leader, then take over (60s)."),
+    click.option("--timeout", metavar="TIME", help="Give up after so long; what was committed by then stays."),
 )
 _SPARK = (click.option("--spark", metavar="ADDRESS", help="A master or Connect server; else this machine."),)
 
@@ -144,7 +146,7 @@ def command(
                 return screen.show(path, Answer(None, _told(error)))
 
         made: Any = common(call)
-        for option in (*(_SPARK if on_spark else ()), *reversed(_LEADING if leads or fences else ())):
+        for option in (*(_SPARK if on_spark else ()), *reversed(_LEADING if leads else ())):
             made = option(made)
         made.__click_params__ += getattr(function, "__click_params__", [])  # click shows the last of them first
         made.__doc__ = function.__doc__

@@ -23,7 +23,7 @@ def main() -> None:
     sys.exit(run(root, sys.argv[1:]))
 
 
-@command(root, fences=True, on_spark=True)
+@command(root, fences=True, leads=True, on_spark=True)
 @click.option("--read-only", is_flag=True, help="Serve it as it is, or try the upgrade on a scratch copy.")
 @click.option("--reapply", is_flag=True, help="Apply again what somebody undid.")
 @click.option("--backup", metavar="URI", help="Make a consistent copy there first.")
@@ -65,7 +65,7 @@ def create(_run: Run, why: str | None, **options: Any) -> Answer:  # noqa: ANN40
     return create(why, **options)
 
 
-@command(root, fences=True, on_spark=True)
+@command(root, fences=True, leads=True, on_spark=True)
 @click.option("--all", "everything", is_flag=True, help="Every migration that is pending; the default.")
 @click.option("--next", "only_next", is_flag=True, help="The next one alone.")
 @click.option("--until", type=int, metavar="N", help="Those up to version N, N included.")
@@ -87,7 +87,7 @@ def apply(run: Run, *, everything: bool, only_next: bool, until: int | None, dry
 
 
 @command(root)
-@click.option("--check", is_flag=True, help="Exit 3 if migrations are pending, 4 or 6 if something is wrong.")
+@click.option("--check", is_flag=True, help="Exit with 3, 4 or 6 if the store is not up to date and in order.")
 def info(run: Run, *, check: bool) -> Answer:
     """Show the version of a store, and every version that it has been or can be at."""
     from catalog.cli.looking import info  # noqa: PLC0415
@@ -106,7 +106,7 @@ def validate(run: Run) -> Answer:
     return validate(run.environment)
 
 
-@command(root, fences=True)
+@command(root, fences=True, leads=True)
 @click.option("--to", type=int, metavar="N", help="Down to version N; by default one step.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def undo(run: Run, *, to: int | None, yes: bool) -> Answer:
@@ -114,12 +114,15 @@ def undo(run: Run, *, to: int | None, yes: bool) -> Answer:
 
     Gives back the rows from before it exactly, in one commit a step, or does nothing and says why.
     """
-    from catalog.cli.upgrading import undo  # noqa: PLC0415
+    from catalog.cli.upgrading import plan_undo, undo  # noqa: PLC0415
 
     environment = run.environment
-    down = "by one version" if to is None else f"to version {to}"
-    run.screen.confirm(f"{environment.store} goes back {down}, and its leader is fenced.", yes=yes)
-    return undo(environment, to=to)
+    planned = plan_undo(environment, to=to)
+    if not planned.data.steps:
+        return planned
+    run.screen.preview(planned.data)
+    run.screen.confirm("Its leader is fenced, and this is undone.", yes=yes)
+    return undo(environment, to=planned.data.version)
 
 
 @command(root, fences=True)
@@ -129,10 +132,14 @@ def abort(run: Run, *, yes: bool) -> Answer:
 
     Its process is fenced and the run is an ERROR, in one commit. Nothing of it was applied.
     """
-    from catalog.cli.upgrading import abort  # noqa: PLC0415
+    from catalog.cli.upgrading import abort, running  # noqa: PLC0415
 
     environment = run.environment
-    run.screen.confirm(f"Whoever runs a migration in {environment.store} is fenced.", yes=yes)
+    found = running(environment)
+    if not found.data.steps:
+        return found
+    run.screen.preview(found.data)
+    run.screen.confirm("Whoever runs it is fenced, and it is given up.", yes=yes)
     return abort(environment)
 
 
@@ -166,21 +173,23 @@ def clean(run: Run, *, dry_run: bool, name: str | None) -> Answer:
     from catalog.cli.mending import clean, name_of  # noqa: PLC0415
 
     environment = run.environment
-    expected = name_of(environment)
-    if not dry_run:
-        if name is not None and name != expected:
-            raise click.UsageError(f"--name {name} is not the name of this store, which is {expected}")
-        question = f"{environment.store} is removed for ever, and its leader is fenced."
-        run.screen.confirm(question, yes=name == expected, expected=expected, flag=f"--name {expected}")
-    return clean(environment, dry_run=dry_run)
+    planned, expected = clean(environment, dry_run=True), name_of(environment)
+    if dry_run:
+        return planned
+    if name is not None and name != expected:
+        raise click.UsageError(f"--name {name} is not the name of this store, which is {expected}")
+    run.screen.preview(planned.data)
+    question = "Its leader is fenced, and it is removed for ever."
+    run.screen.confirm(question, yes=name == expected, expected=expected, flag=f"--name {expected}")
+    return clean(environment)
 
 
 @command(root)
 @click.argument("collection")
-@click.option("--key", metavar="KEY", help="This row: JSON, or FIELD=VALUE,… of its key.")
+@click.option("--key", metavar="KEY", help="This row: its key as JSON, or FIELD=VALUE,FIELD=VALUE.")
 @click.option("--where", multiple=True, metavar="TEST", help="Rows that pass, such as 'name~^u' or 'key.id>=3'.")
 @click.option("--as-of", type=int, metavar="TS", help="As they were then.")
-@click.option("--limit", type=click.IntRange(0), default=100, show_default=True, help="At most so many; 0: all.")
+@click.option("--limit", type=click.IntRange(0), metavar="N", default=100, help="At most so many (100); 0: all.")
 def show(
     run: Run, *, collection: str, key: str | None, where: tuple[str, ...], as_of: int | None, limit: int
 ) -> Answer:

@@ -28,18 +28,24 @@ from catalog.errors import (
 
 class Exit(IntEnum):
     DONE = 0
-    """Or nothing to do."""
     FAILED = 1
-    """Or there are findings."""
     USAGE = 2
     PENDING = 3
-    """Migrations are pending."""
     CHECKSUM = 4
     HELD = 5
-    """By another process, or this one was fenced."""
     UNFINISHED = 6
-    """A migration began and did not end, or failed."""
     INTERRUPTED = 130
+
+
+MEANINGS: Mapping[int, str] = {
+    Exit.DONE.value: "done, or nothing to do",
+    Exit.FAILED.value: "failed, or findings",
+    Exit.USAGE.value: "called wrongly",
+    Exit.PENDING.value: "migrations are pending",
+    Exit.CHECKSUM.value: "a checksum differs",
+    Exit.HELD.value: "held by another process, or fenced",
+    Exit.UNFINISHED.value: "a migration began and did not end, or failed",
+}
 
 
 _EXITS: Mapping[type[CatalogError], Exit] = {

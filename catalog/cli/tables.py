@@ -187,14 +187,20 @@ def _undone(data: answers.Undone) -> Iterator[RenderableType]:
     if not data.steps:
         yield f"nothing to do: {data.store} is at version {data.version}"
         return
-    yield f"undone: {', '.join(data.steps)}; {data.store} is at version {data.version} again"
+    if data.done:
+        yield f"undone: {', '.join(data.steps)}; {data.store} is at version {data.version} again"
+    else:
+        yield f"{data.store} goes back from version {data.version_before} to {data.version}: {', '.join(data.steps)}"
 
 
 def _aborted(data: answers.Aborted) -> Iterator[RenderableType]:
     if not data.steps:
         yield f"nothing to do: no migration is said to run in {data.store}"
         return
-    yield f"given up: {', '.join(data.steps)}; whoever ran it can write no more"
+    if data.done:
+        yield f"given up: {', '.join(data.steps)}; whoever ran it can write no more"
+    else:
+        yield f"{', '.join(data.steps)} is said to run in {data.store}"
 
 
 def _rows(data: answers.Rows) -> Iterator[RenderableType]:

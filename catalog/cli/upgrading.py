@@ -148,11 +148,9 @@ def apply(
     return Answer(Applied(look.storage.uri, before, after, project.current, tuple(recorder.steps)))
 
 
-def undo(environment: Environment, *, to: int | None = None) -> Answer:
-    """Take steps back, the newest first: one, or all down to a version."""
+def plan_undo(environment: Environment, *, to: int | None = None) -> Answer:
+    """Which steps an undo would take back; refused if there are none. Nobody is fenced."""
     from catalog.engine.undo import steps_above  # noqa: PLC0415
-    from catalog.engine.undo import undo as undo_step  # noqa: PLC0415
-    from catalog.leading import leading  # noqa: PLC0415
 
     look = environment.look()
     version = look.version
@@ -165,15 +163,33 @@ def undo(environment: Environment, *, to: int | None = None) -> Answer:
             f"{environment.project.minimum} to {environment.project.current}",
             f"give --to a version below {version}",
         )
-    if target == version:
-        return Answer(Undone(look.storage.uri, version, version, ()))
-    steps_above(look.journal, target)  # before anyone is fenced
+    steps = tuple(str(event.value.name) for event in steps_above(look.journal, target))
+    return Answer(Undone(look.storage.uri, version, target, steps, done=False))
+
+
+def undo(environment: Environment, *, to: int | None = None) -> Answer:
+    """Take steps back, the newest first: one, or all down to a version."""
+    from catalog.engine.undo import undo as undo_step  # noqa: PLC0415
+    from catalog.leading import leading  # noqa: PLC0415
+
+    planned: Undone = plan_undo(environment, to=to).data
+    if not planned.steps:
+        return Answer(planned)
     steps = []
     with leading(environment.place, environment.patience) as leader:
-        while leader.journal.version > target:
+        while leader.journal.version > planned.version:
             steps.append(str(undo_step(leader.journal, environment.project).value.name))
         after = leader.journal.version
-    return Answer(Undone(look.storage.uri, version, after, tuple(steps)))
+    return Answer(Undone(planned.store, planned.version_before, after, tuple(steps)))
+
+
+def running(environment: Environment) -> Answer:
+    """The steps that are said to run. Nobody is fenced."""
+    from catalog.engine.events import State, read_events  # noqa: PLC0415
+
+    look = environment.look()
+    found = [str(event.value.name) for event in read_events(look.journal) if event.state is State.RUNNING]
+    return Answer(Aborted(look.storage.uri, tuple(found), done=False))
 
 
 def abort(environment: Environment) -> Answer:
