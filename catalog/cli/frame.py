@@ -16,7 +16,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from catalog import __version__
-from catalog.cli.render import OutputError, Screen
+from catalog.cli.render import OutputError, Screen, show_help
 from catalog.cli.results import MEANINGS, Answer, Exit
 from catalog.cli.settings import OPTIONS, Settings, read_settings
 from catalog.errors import CatalogError, UsageError
@@ -182,6 +182,8 @@ def _run(root: click.Group, words: Sequence[str]) -> int:
     except Exception as error:  # noqa: BLE001 - nobody is to see a traceback
         asks_json = "--format=json" in words or ("--format", "json") in pairwise(words)
         asks_json = asks_json or os.environ.get("CATALOG_FORMAT") == "json"
+        if isinstance(error, click.exceptions.NoArgsIsHelpError) and not asks_json:
+            return show_help(error.format_message())
         return Screen("json" if asks_json else "text").show(_path(root, words), Answer(None, _told(error)))
 
 
@@ -244,11 +246,13 @@ def _flags(context: click.Context, given: dict[str, Any]) -> dict[str, Any]:
 def _usage(error: click.UsageError) -> UsageError:
     path = error.ctx.command_path if error.ctx else "catalog"
     what, fix = error.format_message().rstrip("."), f"see `{path} --help`"
+    if isinstance(error, click.exceptions.NoArgsIsHelpError):
+        what = "missing command"
     if isinstance(error, click.NoSuchOption):
         what = f"there is no option {error.option_name}"
         known = [name for parameter in (error.ctx.command.params if error.ctx else []) for name in parameter.opts]
-        if close := error.possibilities or get_close_matches(error.option_name, known, 1):
-            fix = f"did you mean {' or '.join(close)}?"
+        if close := get_close_matches(error.option_name, known, 1):
+            fix = f"did you mean {close[0]}?"
     return UsageError(what[:1].lower() + what[1:], f"`{path}` was not run", fix)
 
 

@@ -114,6 +114,12 @@ class Screen:
         return text
 
 
+def show_help(text: str) -> Exit:
+    """What there is to ask for, to somebody who asked for nothing."""
+    _whisper(f"{text}\n")
+    return Exit.USAGE
+
+
 def make_console(file: TextIO | None = None) -> Console:
     """A console for what is to be read or piped: by default on standard output."""
     from rich.console import Console  # noqa: PLC0415 - what is only text needs none
