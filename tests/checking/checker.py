@@ -1,0 +1,60 @@
+"""A process that checks a store, says where it is, and waits there to be killed."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, replace
+from pathlib import Path
+from unittest import mock
+
+from catalog.checking import check_upgrade
+from catalog.engine.plan import StepPlan
+from catalog.engine.progress import Counts
+from catalog.project import Project
+from catalog.spark.jobs import SparkJobs
+from catalog.upgrade import PROJECT
+from tests.engine.direct import DirectJobs
+
+BY_TASKS = 20
+"""Steps up to here run without a session."""
+
+
+@dataclass
+class Halting:
+    """Waits for ever when so many things were told."""
+
+    left: int
+
+    def reach(self, place: str) -> None:
+        if self.left == 0:
+            sys.stdout.write(f"at {place}\n")
+            sys.stdout.flush()
+            sys.stdin.read()  # until it is killed
+        self.left -= 1
+
+    def began(self, plan: StepPlan) -> None:
+        self.reach(f"the beginning of {plan.name}")
+
+    def advanced(self, plan: StepPlan, _rows: int, _size: int) -> None:
+        self.reach(f"a task of {plan.name}")
+
+    def ended(self, plan: StepPlan, _counts: Mapping[str, Counts]) -> None:
+        self.reach(f"the end of {plan.name}")
+
+
+def main(store: str, scratch: str, points: str, sessions: str) -> None:
+    halting = Halting(int(points))
+    project: Project = PROJECT
+    make: Callable[..., object] = SparkJobs
+    if sessions == "none":
+        project = replace(PROJECT, current=BY_TASKS)
+        make = lambda make_session: DirectJobs(lambda: halting.reach("a task"), make_session)  # noqa: E731
+    with mock.patch("catalog.checking.SparkJobs", make):
+        spark = "local[1]" if sessions == "none" else None
+        check_upgrade(project, store, {}, spark=spark, scratch=Path(scratch), progress=halting)
+    sys.stdout.write("done\n")
+
+
+if __name__ == "__main__":
+    main(*sys.argv[1:])
