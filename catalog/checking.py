@@ -6,6 +6,7 @@ copy and told, and the rest goes on, so that one check tells of everything.
 
 from __future__ import annotations
 
+import os
 import shutil
 import tempfile
 import time
@@ -77,16 +78,23 @@ def check_upgrade(
         raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
     subject = _Subject(project, storage.uri, options, identity, spark)
     place = scratch or Path(tempfile.gettempdir())
-    for attempt in range(_COPIES_MAX):
+    if not os.access(place, os.W_OK | os.X_OK):
+        raise PreflightError(
+            storage.uri,
+            f"no scratch copy can be made in {place}",
+            "make that folder, or name another that can be written to",
+        )
+    copies = 0
+    while True:
+        copies += 1
         with scratch_folder(place, _PREFIX) as folder:
             try:
                 runner, verdict = subject.copied(folder, progress or Silent())
             except RetiredError:
-                if attempt == _COPIES_MAX - 1:
+                if copies == _COPIES_MAX:
                     raise
                 continue
-            return replace(_Check(runner, spark).judged(verdict), seconds=time.perf_counter() - began)
-    raise AssertionError  # the last attempt answers or raises
+            return replace(_Check(runner).judged(verdict), seconds=time.perf_counter() - began)
 
 
 @dataclass(frozen=True, slots=True)
@@ -149,7 +157,6 @@ class _Subject:
 @dataclass(frozen=True, slots=True)
 class _Check:
     runner: Runner
-    spark: SparkSession | str | None
 
     def judged(self, verdict: Verdict) -> Verdict:
         journal, project = self.runner.journal, self.runner.project

@@ -43,9 +43,10 @@ class Links:
         self.references = found
 
     def left_out(self, view: View, dead: Mapping[str, AbstractSet[bytes]]) -> Keys:
-        """The rows that refer to dead ones, and those that refer to them in turn."""
+        """The rows that refer to dead ones that are not there again, and those that refer to them in turn."""
         left: Keys = {}
-        fresh: Mapping[str, AbstractSet[bytes]] = {name: keys for name, keys in dead.items() if keys}
+        absent = ((name, keys - _there(view, name, keys)) for name, keys in dead.items())
+        fresh: Mapping[str, AbstractSet[bytes]] = {name: keys for name, keys in absent if keys}
         while fresh:
             found: Keys = {}
             for collection in self.references:
@@ -128,6 +129,13 @@ class Links:
     @property
     def _registry(self) -> Registry:
         return registry_of(self.project, self.version)
+
+
+def _there(view: View, collection: str, keys: AbstractSet[bytes]) -> set[bytes]:
+    """Those keys of which there is a row."""
+    sought = binary_column(sorted(keys)).combine_chunks()
+    tables = view.tables(collection)
+    return {key for rows in tables for key in rows["key"].filter(pc.is_in(rows["key"], value_set=sought)).to_pylist()}
 
 
 def _members(found: object, names: list[str]) -> Iterator[object]:

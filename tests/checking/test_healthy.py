@@ -120,6 +120,13 @@ def test_no_room_for_the_copy_is_told_before_anything_is_copied(
         checked_directly(copy_of(17), scratch)
 
 
+def test_a_folder_that_is_not_there_is_told(copy_of: Stores, tmp_path: Path) -> None:
+    """And not made: it may be a mistake."""
+    with pytest.raises(PreflightError, match="no scratch copy can be made in"):
+        checked_directly(copy_of(17), tmp_path / "nowhere")
+    assert not (tmp_path / "nowhere").exists()
+
+
 def test_a_copy_whose_files_are_vacuumed_meanwhile_is_begun_again(
     copy_of: Stores, scratch: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

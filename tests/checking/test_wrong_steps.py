@@ -27,6 +27,7 @@ Stores = Callable[[int], Path]
 v20: Any = PROJECT.types(20)
 v21: Any = PROJECT.types(21)
 v22: Any = PROJECT.types(22)
+AGAIN = 77_001
 
 
 def chain_with(version: int, *actions: Action) -> Project:
@@ -157,6 +158,37 @@ def test_what_is_made_beside_a_row_that_cannot_be_written_is_left_out(copy_of: S
     assert step.counts == {Rule.ENCODE: items}
     assert (of(step, "item"), of(step, "comment")[0]) == ((items, 0), 0)
     assert of(step, "comment")[1] >= items
+    assert_whole(verdict)
+
+
+def but_one(key: Any, value: Any) -> tuple[Message, Message]:  # noqa: ANN401
+    if key.id.user == AGAIN:
+        raise LookupError("no idea what to do")
+    return same("Role", key, value)
+
+
+def owned_by_the_new(key: Any, value: Any) -> tuple[Message, Message]:  # noqa: ANN401
+    value.owner_id.CopyFrom(v21.RoleId(user=AGAIN))
+    return same("Database", key, value)
+
+
+def test_what_refers_to_a_row_that_is_there_again_stays(copy_of: Stores, scratch: Path) -> None:
+    """A row was set aside, and the step makes another of the same key."""
+    store = copy_of(21)
+    store_rows(store, [row("role", v21.RoleKey(id=v21.RoleId(user=AGAIN)), v21.RoleValue(name="again"))])
+    verdict = checked_directly(
+        store,
+        scratch,
+        project_with(
+            21,
+            per_row("role", but_one),
+            insert("role", lambda: [(v22.RoleKey(id=v22.RoleId(user=AGAIN)), v22.RoleValue(name="again"))]),
+            per_row("database", owned_by_the_new),
+        ),
+    )
+    (step,) = verdict.steps
+    assert (step.counts, step.left_out) == ({Rule.CHANGE: 1}, 0)
+    assert of(step, "database") == (0, 0)
     assert_whole(verdict)
 
 
