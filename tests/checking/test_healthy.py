@@ -13,6 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog import open_catalog
 from catalog.checking import check_upgrade
+from catalog.copying import scratch_copy
 from catalog.engine.events import State
 from catalog.engine.run import upgrade
 from catalog.engine.undo import undo
@@ -20,11 +21,11 @@ from catalog.engine.verdict import Outcome
 from catalog.errors import NotAStoreError, PreflightError, StoreTooNewError, StoreTooOldError
 from catalog.log.delta import DeltaLog
 from catalog.log.maintenance import Policy, clean
-from catalog.log.protocol import Fence, FileKind
-from catalog.open import _copy
+from catalog.log.protocol import FileKind, Log
+from catalog.log.protocol import State as LogState
 from catalog.project import Project
 from catalog.stash.consolidation import Due, merge
-from catalog.stash.view import Bases, View, load_view
+from catalog.stash.view import Bases, load_view
 from catalog.upgrade import PROJECT
 from tests.checking.checks import checked, checked_directly
 from tests.engine.stores import events_of, lead, open_log, project_with, state_of
@@ -134,13 +135,13 @@ def test_a_copy_whose_files_are_vacuumed_meanwhile_is_begun_again(
     store = copy_of(PROJECT.current)
     copies: list[Path] = []
 
-    def vacuumed_first(view: View, folder: Path, project: Project) -> tuple[DeltaLog, Fence]:
+    def vacuumed_first(project: Project, source: Log, state: LogState, folder: Path) -> DeltaLog:
         copies.append(folder)
         if len(copies) == 1:
             retire_all(store)
-        return _copy(view, folder, project)
+        return scratch_copy(project, source, state, folder)
 
-    monkeypatch.setattr("catalog.checking._copy", vacuumed_first)
+    monkeypatch.setattr("catalog.checking.scratch_copy", vacuumed_first)
     verdict = check_upgrade(PROJECT, str(store), {}, scratch=scratch)
     assert (verdict.ok, len(copies)) == (True, 2)
     assert verdict.ts == state_of(store).version
