@@ -12,7 +12,7 @@ import pyarrow.compute as pc
 
 from catalog.actions import Frame
 from catalog.datasource import dataframe
-from catalog.engine.judging import Judge, Rows, TooManyFaults, culprits, said
+from catalog.engine.judging import Judge, Rows, TooManyFaults, culprits, said, shown
 from catalog.engine.prints import printed
 from catalog.engine.tasks import Emission, Report, Setting, kinds_of, write_rows
 from catalog.engine.types import Columns
@@ -86,7 +86,9 @@ def _encoded(columns: Columns, batch: pa.RecordBatch, setting: Setting) -> pa.Re
                 return _told(unable)
             found = dict(culprits(batch.num_rows, lambda low, high: _misfit(columns, batch[low:high])))
             for row, own in found.items():
-                judge.spoil(Rule.ENCODE, name, None, f"row {batch['key'][row]}", said(own))
+                key = _key(columns, batch["key"][row : row + 1])
+                text = "" if key is None else shown(columns.collection, key)
+                judge.spoil(Rule.ENCODE, name, key, text, said(own))
             given = given.filter(pa.array([row not in found for row in range(batch.num_rows)]))
         fitting = given.combine_chunks().to_batches()
         if fitting:
@@ -108,6 +110,14 @@ def _misfit(columns: Columns, batch: pa.RecordBatch) -> UnfitColumnError | None:
     except UnfitColumnError as error:
         return error
     return None
+
+
+def _key(columns: Columns, key: pa.Array) -> bytes | None:
+    """The key of a row, be it that its value is none."""
+    try:
+        return bytes(columns.encode_keys(key)[0].as_py())
+    except UnfitColumnError:
+        return None
 
 
 def _writing(

@@ -53,6 +53,10 @@ class Columns:
         key, value = self._codecs
         return key.encode(keys), value.encode(values)
 
+    def encode_keys(self, keys: pa.Array) -> pa.BinaryArray:
+        key, _ = self._codecs
+        return key.encode(keys)
+
     def fitted(self, keys: pa.Array, values: pa.Array) -> tuple[pa.StructArray, pa.StructArray]:
         """Columns of exactly the types of this collection, saying the same; refuses what does not fit."""
         key, value = self._codecs

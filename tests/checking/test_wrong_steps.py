@@ -301,3 +301,5 @@ def test_what_a_frame_makes_is_told_row_by_row_or_as_its_error(
     assert step.counts[Rule.ENCODE] == own.set_aside
     assert own.rows_after == present - own.set_aside
     assert 50 <= own.set_aside < present
+    assert (own.inserted, own.deleted) == (0, 0)
+    assert {violation.key for violation in step.violations} >= {f'name: "odd {n:03}"' for n in range(50)}
