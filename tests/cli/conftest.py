@@ -1,5 +1,72 @@
-"""The session that the tests of Spark use too."""
+"""The session that the tests of Spark use too, and stores to be copied."""
 
+from __future__ import annotations
+
+import os
+import shutil
+from collections.abc import Callable, Iterator
+from pathlib import Path
+
+import pytest
+
+from catalog.engine.run import upgrade
+from catalog.generator import generate
+from catalog.upgrade import PROJECT
+from tests.cli.commands import call
+from tests.contract.conftest import object_store
+from tests.engine.stores import lead
 from tests.spark.conftest import spark
+from tests.volatile import tmp_path, volatile_folder
 
-__all__ = ["spark"]
+__all__ = ["object_store", "spark", "tmp_path"]
+
+CURRENT = PROJECT.current
+ROWS, SEED = 100, 5
+Stores = Callable[..., Path]
+
+
+@pytest.fixture(autouse=True)
+def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Whoever runs the tests may have settings of their own."""
+    for name in [name for name in os.environ if name.startswith("CATALOG_")]:
+        monkeypatch.delenv(name)
+
+
+@pytest.fixture(scope="session")
+def templates() -> Iterator[Callable[[int, int], Path]]:
+    """Stores that nobody writes to, made when they are first asked for: of a version, or led from it to another.
+
+    Those steps run their tasks here and need no JVM, up to version 19 and from 21 on.
+    """
+    with volatile_folder() as folder:
+
+        def made(version: int, until: int) -> Path:
+            store = Path(folder, f"v{version}-v{until}")
+            if not store.exists():
+                if version == CURRENT:
+                    call("init", "--store", store)
+                else:
+                    generate(PROJECT, store, version, ROWS, SEED)
+                if until != version:
+                    upgrade(lead(store), until)
+            return store
+
+        yield made
+
+
+@pytest.fixture
+def store_of(templates: Callable[[int, int], Path], tmp_path: Path) -> Stores:
+    """A copy of a store of a version, or of one that was led from there to another, each time the same."""
+
+    def copied(version: int = CURRENT, until: int | None = None) -> Path:
+        number = len(list(tmp_path.iterdir()))
+        return Path(shutil.copytree(templates(version, until or version), tmp_path / f"store{number}"))
+
+    return copied
+
+
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """One JVM for all of these."""
+    for item in items:
+        if Path(__file__).parent in item.path.parents and item.get_closest_marker("spark"):
+            item.add_marker(pytest.mark.xdist_group("spark"))

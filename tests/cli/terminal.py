@@ -28,7 +28,7 @@ def on_terminal(program: str, *arguments: str, width: int = 120, **environment: 
         stdin=follower,
         stdout=follower,
         stderr=follower,
-        env=_environment(**{"TERM": "xterm-256color", **environment}),
+        env=variables(**{"TERM": "xterm-256color", **environment}),
     ) as process:
         os.close(follower)
         written = bytearray()
@@ -44,7 +44,7 @@ def in_pipe(*command: str, expect: int = 0, **environment: str) -> tuple[str, st
     """What a Python program writes to standard output and error, without a terminal and with nothing to read."""
     done = subprocess.run(
         [sys.executable, *command],
-        env=_environment(**environment),
+        env=variables(**environment),
         stdin=subprocess.DEVNULL,
         capture_output=True,
         text=True,
@@ -54,6 +54,13 @@ def in_pipe(*command: str, expect: int = 0, **environment: str) -> tuple[str, st
     return done.stdout, done.stderr
 
 
+def variables(**changed: str) -> dict[str, str]:
+    """The variables of a program: those of this process, but for what tells how to draw and what to work on."""
+    ours = {"TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
+    kept = {name: value for name, value in os.environ.items() if name not in ours and not name.startswith("CATALOG_")}
+    return kept | {"PYTHONPATH": str(ROOT)} | changed
+
+
 def _read(leader: int) -> bytes:
     try:
         return os.read(leader, 65536)
@@ -61,9 +68,3 @@ def _read(leader: int) -> bytes:
         if error.errno != errno.EIO:
             raise
         return b""  # how Linux says that nobody holds the other end any more
-
-
-def _environment(**changed: str) -> dict[str, str]:
-    ours = {"TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
-    kept = {name: value for name, value in os.environ.items() if name not in ours}
-    return kept | {"PYTHONPATH": str(ROOT)} | changed
