@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
+from catalog.errors import StoreUnreachableError
 from catalog.log.protocol import StoredFile
 
 _Given = TypeVar("_Given")
@@ -70,7 +71,12 @@ def open_storage(uri: str, options: Mapping[str, str]) -> Storage:
     from catalog.log.local_storage import LocalStorage  # noqa: PLC0415 - they are kinds of what this module describes
     from catalog.log.object_storage import ObjectStorage  # noqa: PLC0415
 
-    parts = urlsplit(uri)
+    try:
+        parts = urlsplit(uri)
+    except ValueError as error:
+        raise StoreUnreachableError(uri, "open", str(error)) from error
+    if "\0" in uri or ("://" in uri and not parts.scheme):  # or a folder of that name would be made
+        raise StoreUnreachableError(uri, "open", "it is neither a path nor an address")
     if parts.scheme in {"", "file"}:
         return LocalStorage(Path(unquote(parts.path) if parts.scheme else uri).absolute())
     return ObjectStorage(uri, options)

@@ -73,7 +73,7 @@ def _read(storage: Storage, project: str) -> tuple[Identity, bool] | None:
         said = json.loads(raw)
         removing = said.pop(_REMOVING, False) is True
         identity = Identity(**said)
-    except (ValueError, TypeError, AttributeError) as error:
+    except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedIdentityError(storage.uri, f"store.json cannot be read: {error}") from error
     if identity.project != project:
         raise NotAStoreError(storage.uri, f"it belongs to the project {identity.project}, not to {project}")
