@@ -135,7 +135,7 @@ class Timed:
 def _project(name: str) -> Project:
     try:
         return load_project(name)
-    except (ModuleNotFoundError, AttributeError) as error:
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
         raise UsageError(
             f"there is no project {name}: {error}",
             "a project is a package with a module `upgrade` in which PROJECT is",

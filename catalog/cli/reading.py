@@ -173,7 +173,7 @@ def parse_key(text: str) -> Any:  # noqa: ANN401 - JSON
 def parse_object(what: str, text: str) -> Any:  # noqa: ANN401 - JSON
     try:
         found = json.loads(text)
-    except ValueError as error:
+    except (ValueError, RecursionError) as error:
         raise UsageError(
             f"{what} is no JSON: {error}", f"it begins with {text[:40]!r}", "give a JSON object"
         ) from error
@@ -185,7 +185,7 @@ def parse_object(what: str, text: str) -> Any:  # noqa: ANN401 - JSON
 def _scalar(text: str) -> Any:  # noqa: ANN401 - JSON
     try:
         return json.loads(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return text
 
 

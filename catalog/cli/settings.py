@@ -23,6 +23,8 @@ REDACTED: Final = "********"
 _SECRET = re.compile(r"secret|token|password|passwd|credential|sas|account_key|access_key|private", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(\$|\{([A-Za-z_][A-Za-z0-9_]*)\})")
 _DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
+_WHOLE_MAX: Final = 2**63 - 1
+"""What a store can hold."""
 _UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
 _NOT_OURS: Final = frozenset({"unwritten", "env"})
 """Under `[tool.catalog]` too: what the gate reads, and the tables of environments."""
@@ -96,8 +98,8 @@ def _text(value: object) -> str:
 
 
 def _whole(value: object) -> int:
-    if isinstance(value, bool) or not re.fullmatch(r"\d+", str(value)):
-        raise ValueError("it is to be a whole number, 0 or more")
+    if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,19}", str(value)) or int(str(value)) > _WHOLE_MAX:
+        raise ValueError(f"it is to be a whole number from 0 to {_WHOLE_MAX}")
     return int(str(value))
 
 
@@ -147,14 +149,16 @@ class _Told:
             yield from self._options(options, variable)
 
     def file(self, flags: Mapping[str, Any]) -> Iterator[_Level]:
-        named = flags.get("config_file") or self.environment.get("CATALOG_CONFIG_FILE")
-        path = Path(named) if named else _nearest(self.folder)
-        environment = flags.get("env") or self.environment.get("CATALOG_ENV")
+        named = self._asked(flags, "config_file")
+        path = _nearest(self.folder) if named is None else Path(named)
+        environment = self._asked(flags, "env")
         table = {} if path is None else _read_table(path, required=named is not None)
         environments = table.get("env", {})
+        if not isinstance(environments, dict):
+            raise SettingError(f"{path}: tool.catalog.env", "it is no table", "write [tool.catalog.env.NAME]")
         if environment is not None:
-            if not isinstance(environments, dict) or not isinstance(environments.get(environment), dict):
-                known = ", ".join(sorted(environments)) if isinstance(environments, dict) and environments else "none"
+            if not isinstance(environments.get(environment), dict):
+                known = ", ".join(sorted(environments)) or "none"
                 where = "no file with [tool.catalog] was found" if path is None else f"{path.name} has: {known}"
                 raise SettingError(
                     f"environment {environment}", where, f"add [tool.catalog.env.{environment}], or correct --env"
@@ -163,6 +167,10 @@ class _Told:
         if path is not None:
             own = {name: value for name, value in table.items() if name not in _NOT_OURS}
             yield from self._table(own, path, "tool.catalog")
+
+    def _asked(self, flags: Mapping[str, Any], name: str) -> str | None:
+        flag: str | None = flags.get(name)
+        return self.environment.get(f"CATALOG_{name.upper()}") or None if flag is None else flag
 
     def _table(self, table: Mapping[str, Any], path: Path | None, heading: str) -> Iterator[_Level]:
         source = f"[{heading}] in {path.name if path else ''}"
@@ -228,7 +236,7 @@ def _read_table(path: Path, *, required: bool) -> dict[str, Any]:
             table = tomllib.load(file).get("tool", {}).get("catalog")
     except OSError as error:
         raise SettingError(str(path), f"it cannot be read: {error.strerror}", "correct --config-file") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError, AttributeError) as error:
+    except (ValueError, AttributeError, RecursionError) as error:
         raise SettingError(str(path), f"it is no TOML: {error}", "correct the file") from error
     if not isinstance(table, dict):
         if required:
