@@ -7,7 +7,7 @@ import io
 import json
 import subprocess
 import sys
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterator, Mapping, Sequence
 from contextlib import contextmanager, redirect_stderr, redirect_stdout
 from dataclasses import dataclass
 from pathlib import Path
@@ -93,11 +93,16 @@ def in_process(*words: str | Path) -> Shown:
     return Shown(ended, out.getvalue(), err.getvalue())
 
 
-def in_program(*words: str | Path, expect: Exit | None = Exit.DONE, cwd: Path | None = None, **changed: str) -> Shown:
-    """Run the real program, without a terminal."""
+def in_program(
+    *words: str | Path,
+    expect: Exit | None = Exit.DONE,
+    cwd: Path | None = None,
+    changed: Mapping[str, str] | None = None,
+) -> Shown:
+    """Run the real program, without a terminal; some of its variables may be others than here."""
     done = subprocess.run(
         [sys.executable, "-c", MAIN, *map(str, words)],
-        env=variables(**changed),
+        env=variables(**(changed or {})),
         cwd=cwd,
         stdin=subprocess.DEVNULL,
         capture_output=True,

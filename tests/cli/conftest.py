@@ -15,10 +15,11 @@ from catalog.upgrade import PROJECT
 from tests.cli.commands import call
 from tests.contract.conftest import object_store
 from tests.engine.stores import lead
+from tests.gate.conftest import template, tree
 from tests.spark.conftest import spark
 from tests.volatile import tmp_path, volatile_folder
 
-__all__ = ["object_store", "spark", "tmp_path"]
+__all__ = ["object_store", "spark", "template", "tmp_path", "tree"]
 
 CURRENT = PROJECT.current
 ROWS, SEED = 100, 5

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import signal
 import subprocess
 import sys
@@ -16,6 +17,7 @@ from catalog.log.protocol import Change, Mark, Operation
 from catalog.stash.collections import Registry, encode
 from catalog.stash.transaction import RowChange
 from catalog.upgrade import PROJECT
+from tests.cli.commands import MAIN
 from tests.cli.terminal import variables
 from tests.engine.stores import REGISTRY, append, events_of, open_log, state_of, version_of
 
@@ -97,6 +99,19 @@ def kill_in_step(store: Path, until: int, point: str = "step:after-tasks") -> No
         assert process.stdout.readline() == "there\n"
         process.kill()
     assert process.returncode == -signal.SIGKILL
+
+
+def kill_program_in_step(store: Path) -> None:
+    """Apply migrations by the real program, and kill it with its JVM as soon as a step is said to run."""
+    command = [sys.executable, "-c", MAIN, "apply", "--store", str(store)]
+    with subprocess.Popen(
+        command, env=variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
+    ) as process:
+        while not any(event.state is State.RUNNING for event in events_of(store)):
+            assert process.poll() is None, process.communicate()
+        os.killpg(process.pid, signal.SIGKILL)
+    assert process.returncode == -signal.SIGKILL
+    assert events_of(store)[-1].state is State.RUNNING, "it was too late"
 
 
 def _write(store: Path, change: Callable[[Journal], RowChange]) -> None:

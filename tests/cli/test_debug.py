@@ -14,7 +14,7 @@ from catalog.stash.constraints import Constraints
 from catalog.stash.stash import Stash
 from tests.cli.commands import bytes_of, call, fail, in_process, text
 from tests.cli.conftest import CURRENT, Stores
-from tests.cli.histories import append_roles
+from tests.cli.histories import append_roles, kill_in_step
 from tests.engine.stores import REGISTRY, append, findings_of, open_log, rows_of, state_of
 
 on_spark = pytest.mark.spark
@@ -250,6 +250,15 @@ def test_a_vacuum_deletes_what_nothing_refers_to(store_of: Stores) -> None:
     assert rows_of(store) == rows
     assert fail("debug", "vacuum", "--retention", "soon", "--store", store, expect=Exit.USAGE).code == "UsageError"
     assert fail("show", "role", "--as-of", "3", "--store", store).code == "RetiredError"
+
+
+def test_nothing_is_vacuumed_while_a_step_is_said_to_run(store_of: Stores) -> None:
+    """It may still need what it has written; that it is unfinished is the exit code."""
+    store = store_of(15, 18)
+    kill_in_step(store, 19)
+    before = bytes_of(store)
+    assert fail("debug", "vacuum", "--store", store, expect=Exit.UNFINISHED).code == "StepRunningError"
+    assert bytes_of(store) == before
 
 
 @on_spark

@@ -15,7 +15,7 @@ from tests.cli.commands import bytes_of, call, ended, in_process, in_program, on
 from tests.cli.conftest import Stores
 from tests.cli.histories import forge_checksums, kill_in_step
 from tests.cli.terminal import COLOUR, ESCAPE
-from tests.engine.stores import version_of
+from tests.engine.stores import rows_of, version_of
 
 ROLE = '{"id": {"system": 2}}'
 
@@ -162,6 +162,22 @@ def test_progress_is_drawn_on_a_terminal_and_told_in_a_pipe(store_of: Stores, sp
     asked = in_program("--format", "json", "apply", "--store", store_of(21))
     assert asked.err == ""
     assert json.loads(asked.out)["data"]["version"] == 22
+
+
+@pytest.mark.spark
+def test_an_upgrade_can_be_interrupted(store_of: Stores) -> None:
+    """By ctrl-C in the middle of a step: no traceback, nothing of the step, and the next apply goes on."""
+    store = store_of(19)
+    before = rows_of(store)
+    with on_screen("apply", "--store", store) as child:
+        child.expect("v19_to_v20")
+        child.sendintr()
+        assert ended(child) == Exit.INTERRUPTED
+        assert "Traceback" not in child.before
+    assert (rows_of(store), version_of(store)) == (before, 19)
+    assert in_process("info", "--check", "--store", store).exit in {Exit.PENDING, Exit.UNFINISHED}
+    assert in_program("apply", "--next", "--lock-timeout", "0", "--store", store).exit == Exit.DONE
+    assert version_of(store) == 20
 
 
 def test_data_goes_to_standard_output_and_all_else_to_standard_error(store_of: Stores) -> None:

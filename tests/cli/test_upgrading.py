@@ -7,7 +7,9 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
+from catalog import open_catalog
 from catalog.cli.results import Exit
+from catalog.errors import FencedError
 from tests.cli.commands import bytes_of, call, complaint, fail, text
 from tests.cli.conftest import CURRENT, Stores
 from tests.cli.histories import pretend_version
@@ -43,6 +45,21 @@ def test_a_lower_generation_is_refused_and_writes_nothing(store_of: Stores) -> N
     failed = fail("start", "--store", store, "--deploy-generation", "2", expect=Exit.HELD)
     assert failed.code == "StaleGenerationError"
     assert bytes_of(store) == before
+
+
+def test_a_live_leader_is_waited_for_and_then_replaced(store_of: Stores) -> None:
+    """For as long as was said: with a time limit of its own, whoever waits gives up and leaves the leader alone."""
+    store = store_of()
+    with open_catalog(store) as leader:
+        before = state_of(store).fence
+        assert call("debug", "epoch", "--store", store)["sign"] == "beating"
+        failed = fail("start", "--store", store, "--timeout", "500ms", expect=Exit.HELD)
+        assert failed.code == "TimedOutError"
+        assert state_of(store).fence == before
+        leader.refresh()
+        assert call("start", "--store", store, "--lock-timeout", "0")["epoch"] == before.epoch + 1
+        with pytest.raises(FencedError):
+            leader.refresh()
 
 
 @on_spark
