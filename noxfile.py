@@ -148,6 +148,22 @@ def demo(session: nox.Session) -> None:
 
 
 @nox.session
+def upgrade_check(session: nox.Session) -> None:
+    """Try the upgrade of every store in a folder, each on a scratch copy: `./dev upgrade_check DIR`."""
+    places = [place for place in session.posargs if place != "--"]
+    stores = [store for place in places for store in stores_at(place)]
+    if not stores:
+        session.error(f"there is no store in {', '.join(places) or 'nothing'}; a store is a folder with store.json")
+    session.install("-e", ".[s3,spark]")
+    session.run("catalog", "debug", "upgrade-check", *stores)
+
+
+def stores_at(place: str) -> list[str]:
+    """The stores in a folder, however deep; of an object store, the one whose address this is."""
+    return [place] if "://" in place else sorted(str(found.parent) for found in Path(place).rglob("store.json"))
+
+
+@nox.session
 def bench(session: nox.Session) -> None:
     """Run the benchmarks; each prints ratios to a named limit or peer."""
     session.install("-e", ".", *group("bench"))
