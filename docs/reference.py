@@ -48,7 +48,7 @@ EXITS = {
     ),
     Exit.CHECKSUM: (
         "a migration that the store has behind it is not the one of this build",
-        "`validate`, `info --check`, `start`, `apply`",
+        "`validate`, `info --check`, `repair` without `--checksums`; `start` and `apply` with something to apply",
     ),
     Exit.HELD: (
         "another process leads and `--timeout` was over first, or has fenced this one, or is of a higher generation",
