@@ -6,6 +6,7 @@ import os
 import shutil
 from collections.abc import Callable, Iterator
 from pathlib import Path
+from typing import TypeVar
 
 import pytest
 
@@ -24,6 +25,13 @@ __all__ = ["object_store", "spark", "template", "tmp_path", "tree"]
 CURRENT = PROJECT.current
 ROWS, SEED = 100, 5
 Stores = Callable[..., Path]
+_Test = TypeVar("_Test", bound=Callable[..., None])
+
+
+def on_spark(test: _Test) -> _Test:
+    """For tests that need a JVM; they share one."""
+    marked: _Test = pytest.mark.spark(pytest.mark.xdist_group("spark")(test))
+    return marked
 
 
 @pytest.fixture(autouse=True)
@@ -64,10 +72,3 @@ def store_of(templates: Callable[[int, int], Path], tmp_path: Path) -> Stores:
         return Path(shutil.copytree(templates(version, until or version), tmp_path / f"store{number}"))
 
     return copied
-
-
-def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
-    """One JVM for all of these."""
-    for item in items:
-        if Path(__file__).parent in item.path.parents and item.get_closest_marker("spark"):
-            item.add_marker(pytest.mark.xdist_group("spark"))

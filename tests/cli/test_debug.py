@@ -13,11 +13,9 @@ from catalog.errors import FencedError
 from catalog.stash.constraints import Constraints
 from catalog.stash.stash import Stash
 from tests.cli.commands import bytes_of, call, fail, in_process, text
-from tests.cli.conftest import CURRENT, Stores
+from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.histories import append_roles, kill_in_step
 from tests.engine.stores import REGISTRY, append, findings_of, open_log, rows_of, state_of
-
-on_spark = pytest.mark.spark
 
 
 @pytest.mark.parametrize("version", [14, 19])

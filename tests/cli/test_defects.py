@@ -9,19 +9,18 @@ import sys
 import time
 from pathlib import Path
 
-import pytest
 from pyspark.sql import SparkSession
 
 from catalog.cli.results import Exit
 from catalog.engine.events import State
 from tests.cli.commands import MAIN, bytes_of, call, fail, in_program, text, three_lines
-from tests.cli.conftest import CURRENT, Stores
+from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.histories import forge_checksums, kill_in_step, kill_program_in_step, pretend_step
 from tests.cli.terminal import variables
 from tests.engine.stores import events_of, findings_of, rows_of, state_of, version_of
 
 
-@pytest.mark.spark
+@on_spark
 def test_a_step_whose_process_was_killed_is_finished_by_the_next_start(store_of: Stores, spark: SparkSession) -> None:
     """Once it shows no more signs of life; until then it is said to be unfinished. Nothing of it is there twice."""
     del spark
@@ -113,7 +112,7 @@ def test_the_next_of_nothing_is_nothing(store_of: Stores) -> None:
     assert bytes_of(store) == before
 
 
-@pytest.mark.spark
+@on_spark
 def test_two_who_apply_at_once_apply_each_step_once(store_of: Stores) -> None:
     """Both end well, whoever was first."""
     store = store_of(19)

@@ -12,7 +12,7 @@ from pyspark.sql import SparkSession
 
 from catalog.cli.results import Exit
 from tests.cli.commands import bytes_of, call, ended, in_process, in_program, on_screen, three_lines
-from tests.cli.conftest import Stores
+from tests.cli.conftest import Stores, on_spark
 from tests.cli.histories import forge_checksums, kill_in_step
 from tests.cli.terminal import COLOUR, ESCAPE
 from tests.engine.stores import rows_of, version_of
@@ -138,7 +138,7 @@ def test_a_store_is_removed_only_by_its_own_name(store_of: Stores) -> None:
     assert in_process("clean", "--name", store.name, "--store", store).exit == Exit.FAILED
 
 
-@pytest.mark.spark
+@on_spark
 def test_progress_is_drawn_on_a_terminal_and_told_in_a_pipe(store_of: Stores, spark: SparkSession) -> None:
     """Bars go to the terminal, lines to a pipe, neither to standard output; JSON in a pipe has none of it."""
     del spark
@@ -164,7 +164,7 @@ def test_progress_is_drawn_on_a_terminal_and_told_in_a_pipe(store_of: Stores, sp
     assert json.loads(asked.out)["data"]["version"] == 22
 
 
-@pytest.mark.spark
+@on_spark
 def test_an_upgrade_can_be_interrupted(store_of: Stores) -> None:
     """By ctrl-C in the middle of a step: no traceback, nothing of the step, and the next apply goes on."""
     store = store_of(19)

@@ -11,11 +11,9 @@ from catalog import open_catalog
 from catalog.cli.results import Exit
 from catalog.errors import FencedError
 from tests.cli.commands import bytes_of, call, complaint, fail, text
-from tests.cli.conftest import CURRENT, Stores
+from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.histories import pretend_version
 from tests.engine.stores import findings_of, rows_of, state_of, version_of
-
-on_spark = pytest.mark.spark
 
 
 def test_a_start_makes_a_store_where_there_is_none(tmp_path: Path) -> None:
