@@ -176,7 +176,7 @@ class _Check:
         sound = all(step.outcome is Outcome.OK for step in steps) and all(look.ok for look in looks)
         return replace(
             verdict,
-            ok=sound and not verdict.mismatches,
+            ok=sound and not (steps and verdict.mismatches),
             steps=steps,
             before=before,
             after=after,

@@ -29,6 +29,7 @@ from catalog.log.storage import Storage, each, open_storage
 from catalog.project import Project
 from catalog.stash.belongings import STASH, find_belongings
 from catalog.stash.consolidation import base_tables
+from catalog.stash.heartbeat import release
 from catalog.stash.identity import PATH, is_unfinished, make_identity, read_identity
 from catalog.stash.view import Bases, load_view
 
@@ -87,6 +88,7 @@ def copy_store(
         if _made_by(copy) in {txid, None}:
             _clear(target, target_options, error)
         raise
+    release(target, state.fence, made.id)
     return Copied(
         source=source.uri,
         target=target.uri,

@@ -21,9 +21,11 @@ from catalog.errors import MarkedRowError, NoSuchRowError, ProtectedRowError, Ro
 from catalog.handle import Place
 from catalog.leading import Patience, existing, leading, own_stash, require_messages
 from catalog.log.protocol import Mark
+from catalog.stash.checks import check_changes
 from catalog.stash.collections import Collection, encode
 from catalog.stash.json_rows import Json, from_json, key_from_json, row_to_json, to_json
 from catalog.stash.stash import Stash
+from catalog.stash.transaction import RowChange
 from catalog.stash.view import View
 
 _KEYS_MAX = 10_000
@@ -97,6 +99,8 @@ def _plan(place: Place, name: str, key: Mapping[str, Any], value: Mapping[str, A
     row = row_to_json(collection, encode(parsed), stored)
     if name in ENGINE_COLLECTIONS:
         _check_marks(stash, collection.decode(encode(parsed), stored), after)
+    encoded = None if after is None else encode(after)
+    check_changes(stash.head, (RowChange(collection, encode(parsed), stored, encoded),))  # before anyone is fenced
     state, shown = view.state, None if after is None else to_json(after)
     is_same = after is not None and encode(after) == stored
     return Edit(name, row["key"], row["value"], shown, state.version, state.marks[Mark.STASH_VERSION], stored, is_same)

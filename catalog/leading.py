@@ -23,7 +23,7 @@ from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, sweep, wait_for_leader
-from catalog.stash.identity import read_identity
+from catalog.stash.identity import Identity, read_identity
 from catalog.stash.stash import Stash
 
 if TYPE_CHECKING:
@@ -61,6 +61,7 @@ class Leader:
 def leading(place: Place, patience: Patience) -> Iterator[Leader]:
     """Lead an existing store until the end of the block, and let whoever waits go ahead then."""
     storage, log = existing(place)
+    store = identify(storage, place.project).id
     while True:
         stash = own_stash(place.project, log)
         try:
@@ -68,7 +69,7 @@ def leading(place: Place, patience: Patience) -> Iterator[Leader]:
         except VersionChangedError:
             continue  # another leader upgraded it while we waited
         break
-    heartbeat = show_life(storage, fence, patience)
+    heartbeat = show_life(storage, fence, patience, store)
     try:
         yield Leader(storage, log, fence, stash, open_journal(place.project, log, fence))
     finally:
@@ -78,9 +79,16 @@ def leading(place: Place, patience: Patience) -> Iterator[Leader]:
 def existing(place: Place) -> tuple[Storage, DeltaLog]:
     """The storage of a store that is there, and its log."""
     storage = open_storage(place.uri, place.options)
-    if read_identity(storage, place.project.name) is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+    identify(storage, place.project)
     return storage, DeltaLog(f"{storage.uri}/stash", place.options)
+
+
+def identify(storage: Storage, project: Project) -> Identity:
+    """What a store is that is there."""
+    identity = read_identity(storage, project.name)
+    if identity is None:
+        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+    return identity
 
 
 def own_stash(project: Project, log: Log) -> Stash:
@@ -117,14 +125,19 @@ def take_lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
             generation = present.generation
         if present.epoch > 0 and present.generation == generation:
             _wait(stash, storage, patience, began)
-        fence = stash.take_over(generation, f"{socket.gethostname()}:{os.getpid()}", expected=present)
+        fence = stash.take_over(generation, holder(), expected=present)
         if fence is not None:
             return fence
 
 
-def show_life(storage: Storage, fence: Fence, patience: Patience) -> Heartbeat:
-    """Beat as the leader, and remove the signs of life of those before it."""
-    heartbeat = Heartbeat(storage, fence, patience.heartbeat_s)
+def holder() -> str:
+    """Who this process is, for people to read in the store."""
+    return f"{socket.gethostname()}:{os.getpid()}"
+
+
+def show_life(storage: Storage, fence: Fence, patience: Patience, store: str) -> Heartbeat:
+    """Beat as the leader of the store of this id, and remove the signs of life of those before it."""
+    heartbeat = Heartbeat(storage, fence, patience.heartbeat_s, store)
     heartbeat.start()
     sweep(storage, fence)
     return heartbeat

@@ -16,14 +16,31 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from catalog.copying import scratch_copy
-from catalog.errors import NotAStoreError, NotInitializedError, UpgradeNeededError, VersionChangedError
+from catalog.errors import (
+    LostStashError,
+    NoStoreError,
+    NotAStoreError,
+    NotInitializedError,
+    UpgradeNeededError,
+    VersionChangedError,
+)
 from catalog.handle import Catalog, Mode, Place
-from catalog.leading import Patience, existing, open_journal, own_stash, require_messages, show_life, take_lead
+from catalog.leading import (
+    Patience,
+    existing,
+    identify,
+    open_journal,
+    own_stash,
+    require_messages,
+    show_life,
+    take_lead,
+)
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence, Log, Mark
 from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
+from catalog.stash.heartbeat import was_led
 from catalog.stash.identity import is_unfinished, make_identity, read_identity
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
@@ -84,8 +101,7 @@ class _Opening:
 
     def lead(self) -> Catalog:
         log = self._log()
-        if log.create(uuid.uuid4().hex) and read_identity(self.storage, self.project.name) is None:
-            raise NotAStoreError(self.storage.uri, "it was removed while it was being opened")
+        self._make_log(log)
         while True:
             stash = self._stash(log)
             version = stash.head.state.marks.get(Mark.STASH_VERSION)
@@ -100,8 +116,18 @@ class _Opening:
                 continue  # another leader initialised or upgraded it while we waited
             return self._serve(log, stash, fence)
 
+    def _make_log(self, log: DeltaLog) -> None:
+        """A log where there is none yet; a store that was ever led has one, or it is lost."""
+        if was_led(self.storage, identify(self.storage, self.project).id):
+            try:
+                log.verify()
+            except NoStoreError as error:
+                raise LostStashError(self.storage.uri) from error
+        elif log.create(uuid.uuid4().hex) and read_identity(self.storage, self.project.name) is None:
+            raise NotAStoreError(self.storage.uri, "it was removed while it was being opened")
+
     def _serve(self, log: Log, stash: Stash, fence: Fence) -> Catalog:
-        heartbeat = show_life(self.storage, fence, self.patience)
+        heartbeat = show_life(self.storage, fence, self.patience, identify(self.storage, self.project).id)
         try:
             if Mark.STASH_VERSION not in stash.head.state.marks:
                 initialize_stash(self.project, stash)

@@ -335,3 +335,5 @@ class Cleaned:
     size: int
     left: tuple[str, ...] = field(default=())
     """What is there and is not the store's."""
+    unfenced: str | None = None
+    """Why its leader could not be fenced, if it could not: it may have left files since."""

@@ -10,6 +10,7 @@ import click
 from catalog.cli.debug import debug
 from catalog.cli.frame import Group, Run, command, common, run, version_option
 from catalog.cli.results import Answer
+from catalog.errors import ChecksumError
 
 
 @click.group(name="", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -162,7 +163,8 @@ def repair(run: Run, *, checksums: bool, dry_run: bool, yes: bool) -> Answer:
         return found
     run.screen.preview(found.data)
     run.screen.confirm(f"This is mended in {environment.store}.", yes=yes)
-    return Answer(repair(environment, diagnosis, checksums=checksums).data, found.error)
+    left = found.error if isinstance(found.error, ChecksumError) else None
+    return Answer(repair(environment, diagnosis, checksums=checksums).data, left)
 
 
 @command(root, fences=True)

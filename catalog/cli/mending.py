@@ -6,8 +6,8 @@ from catalog import removing, repairing
 from catalog.cli.answers import Cleaned, Mended
 from catalog.cli.environment import Environment
 from catalog.cli.results import Answer
-from catalog.cli.upgrading import holder
-from catalog.errors import CatalogError, ChecksumError, TornLogError
+from catalog.errors import CatalogError, ChecksumError, FindingsError, TornLogError
+from catalog.leading import holder
 
 
 def diagnose(environment: Environment, *, checksums: bool = False) -> Answer:
@@ -18,6 +18,9 @@ def diagnose(environment: Environment, *, checksums: bool = False) -> Answer:
         error = TornLogError(f"{uri}/stash", found.torn.version, found.torn.found)
     elif found.checksums and not checksums:
         error = ChecksumError(", ".join(own.step for own in found.checksums))
+    elif not found.is_sound:
+        count = len(found.dead) + len(found.checksums) + (found.torn is not None) + bool(found.stray_step)
+        error = FindingsError(uri, count, "`catalog repair` mends it, without --dry-run")
     return Answer(Mended(uri, found, None), error)
 
 
@@ -46,4 +49,6 @@ def clean(environment: Environment, *, dry_run: bool = False) -> Answer:
         plan = removing.plan_removal(project, storage, options)
         return Answer(Cleaned(storage.uri, done=False, files=len(plan.files), size=plan.bytes, left=plan.others))
     done = removing.remove_store(project, storage, options, holder())
-    return Answer(Cleaned(done.uri, done=True, files=done.files, size=done.bytes, left=done.others))
+    return Answer(
+        Cleaned(done.uri, done=True, files=done.files, size=done.bytes, left=done.others, unfenced=done.unfenced)
+    )

@@ -141,9 +141,7 @@ def _applied(data: answers.Applied) -> Iterator[RenderableType]:
 
 
 def _info(data: answers.Info) -> Iterator[RenderableType]:
-    yield f"{data.store} is at version {data.version}, ts {data.ts}" + (
-        f"; {data.pending} migrations are pending" if data.pending else ""
-    )
+    yield f"{data.store} is at version {data.version}, ts {data.ts}" + (_pending(data.pending))
     yield f"led by {data.holder or 'nobody yet'} (generation {data.deploy_generation}, epoch {data.epoch})"
     yield f"this build is {data.build}: versions {data.build_minimum} to {data.build_version}"
     if data.copy_of:
@@ -166,6 +164,10 @@ def _info(data: answers.Info) -> Iterator[RenderableType]:
     for line in data.versions:
         if line.error:
             yield f"{line.name} failed: {line.error}"
+
+
+def _pending(count: int) -> str:
+    return "" if not count else "; 1 migration is pending" if count == 1 else f"; {count} migrations are pending"
 
 
 def _validated(data: answers.Validated) -> Iterator[RenderableType]:
@@ -324,6 +326,8 @@ def _vacuumed(data: answers.Vacuumed) -> Iterator[RenderableType]:
 def _cleaned(data: answers.Cleaned) -> Iterator[RenderableType]:
     verb = "was removed" if data.done else "would be removed"
     yield f"{data.store} {verb}: {data.files:,} files, {decimal(data.size)}"
+    if data.unfenced is not None:
+        yield f"its leader could not be fenced, and may leave files behind: {data.unfenced}"
     for path in data.left:
         yield f"left alone, because it is not the store's: {path}"
 

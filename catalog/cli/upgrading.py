@@ -2,9 +2,6 @@
 
 from __future__ import annotations
 
-import getpass
-import os
-import socket
 import time
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -195,6 +192,7 @@ def running(environment: Environment) -> Answer:
 def abort(environment: Environment) -> Answer:
     """Give up every step that is said to run: whoever runs it is fenced, and it is an ERROR."""
     from catalog.engine.undo import abort as abort_steps  # noqa: PLC0415
+    from catalog.leading import holder  # noqa: PLC0415
 
     look = environment.look()
     generation = environment.deploy_generation
@@ -202,11 +200,6 @@ def abort(environment: Environment) -> Answer:
         look.log, look.journal.registry, holder(), look.state.fence.generation if generation is None else generation
     )
     return Answer(Aborted(look.storage.uri, tuple(str(event.value.name) for event in aborted)))
-
-
-def holder() -> str:
-    """Who does this, for people to read in the store."""
-    return f"{getpass.getuser()}@{socket.gethostname()}:{os.getpid()}"
 
 
 def plan_of(steps: list[StepPlan]) -> tuple[PlannedStep, ...]:

@@ -32,7 +32,7 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     if not verdict.steps and verdict.ok:
         yield "it is up to date"
     if verdict.mismatches:
-        yield f"a start is refused: these steps are not those of this build: {', '.join(verdict.mismatches)}"
+        yield f"an upgrade is refused: these steps are not those of this build: {', '.join(verdict.mismatches)}"
     if verdict.needs_reapply:
         yield "somebody undid the next step: a start must be told --reapply"
     yield from _look("before the upgrade", verdict.before)
@@ -88,5 +88,7 @@ def _look(when: str, look: Look | None) -> Iterator[str]:
         listed = sum(finding.code == code for finding in look.findings)
         if count > listed:
             yield f"{when}: {count - listed:,} more of {code}"
+    if look.set_aside:
+        yield f"{when}: {look.set_aside:,} rows were set aside, and the upgrade was tried with the rest"
     if look.left_out:
         yield f"{when}: {look.left_out:,} rows refer to those that were set aside, and were left out with them"

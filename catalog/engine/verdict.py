@@ -98,7 +98,7 @@ class Verdict:
     after: Look | None
     """None: nothing was upgraded, or not to the end."""
     mismatches: tuple[str, ...]
-    """Applied steps that are not those of this build; a start is refused."""
+    """Applied steps that are not those of this build: nothing is applied after them."""
     needs_reapply: bool
     """Somebody undid the step that is due: a start must be told to apply it again."""
     startup_s: float

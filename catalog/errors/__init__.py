@@ -63,6 +63,7 @@
     │   ├── StoreReadOnlyError
     │   └── StoreFullError
     └── DamagedError                repair the store
+        ├── LostStashError
         ├── TornLogError
         ├── CorruptCheckpointError
         ├── MissingFileError
@@ -128,6 +129,7 @@ from catalog.errors.stores import (
     CorruptFileError,
     DamagedIdentityError,
     ForeignTableError,
+    LostStashError,
     MissingFileError,
     NoStoreError,
     NotAStoreError,
@@ -175,6 +177,7 @@ __all__ = [
     "KeyExistsError",
     "LegacyRowsError",
     "LogTooNewError",
+    "LostStashError",
     "MarkedRowError",
     "MissingFileError",
     "NoStoreError",

@@ -24,7 +24,9 @@ class UnfinishedStepError(CatalogError):
         super().__init__(
             f"{step} is not finished in {uri}: its last run is {state}",
             reason or "its process has not said how it ended",
-            "wait for it if its process lives; `catalog start` runs it again, `catalog abort` gives it up",
+            "`catalog start` runs it again"
+            if state == "ERROR"
+            else "wait for it if its process lives; `catalog start` runs it again, `catalog abort` gives it up",
             uri,
             step,
             state,

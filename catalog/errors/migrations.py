@@ -64,7 +64,7 @@ class ChecksumError(CatalogError):
         super().__init__(
             f"migrations that the store has behind it are not those of this build: {steps}",
             "an applied migration was edited, so nobody knows what rows of its version look like",
-            "run the build that applied them, or bring its migrations back into this one",
+            "run the build that applied them; if the edit is right, `catalog repair --checksums` records it",
             steps,
         )
 

@@ -92,13 +92,24 @@ class StoreFullError(StoreUnreachableError):
     NEXT = "free some space and repeat; what is committed is untouched"
 
 
+class LostStashError(DamagedError):
+    def __init__(self, uri: str) -> None:
+        self.uri = uri
+        super().__init__(
+            f"the stash of {uri} is gone",
+            "the store was led before, so there was one; it is not taken for a new store",
+            "restore a copy of the store, or remove what is left of it: `catalog clean`",
+            uri,
+        )
+
+
 class TornLogError(DamagedError):
     def __init__(self, uri: str, version: int, found: str) -> None:
         self.uri, self.version, self.found = uri, version, found
         super().__init__(
             f"log entry {version} of {uri} is damaged: {found}",
             "the machine stopped before the entry was durable, or its storage lost it",
-            "if it is the newest entry, it was never acknowledged and can be set aside; else restore a copy",
+            "if it is the newest entry, it was never acknowledged: `catalog repair` sets it aside; else restore a copy",
             uri,
             version,
             found,

@@ -33,6 +33,7 @@ from catalog.stash.arrays import rows_table
 from catalog.stash.collections import encode
 from catalog.stash.consolidation import FILE_BYTES_MAX
 from catalog.stash.constraints import Constraints
+from catalog.stash.heartbeat import release
 from catalog.stash.identity import make_identity
 from catalog.stash.stash import Stash
 from catalog.stash.view import Happened
@@ -84,7 +85,8 @@ def generate(  # noqa: PLR0913 - what is made, and where
     for commit in range(TAIL_COMMITS):
         for name, change in _append_tail(log, makers, commit).items():
             counts[name] += change
-    make_identity(storage, project.name)
+    identity = make_identity(storage, project.name)
+    release(storage, stash.head.state.fence, identity.id)
     return Generated(storage.uri, version, counts)
 
 

@@ -12,6 +12,7 @@ import threading
 import time
 from dataclasses import dataclass, field
 from enum import StrEnum
+from typing import Any
 
 from catalog.errors import CatalogError
 from catalog.log.protocol import Fence
@@ -33,6 +34,8 @@ class Heartbeat:
     storage: Storage
     fence: Fence
     interval_s: float = INTERVAL_S
+    store: str = ""
+    """The id of the store that is led: a place may have had another one before."""
     _stopped: threading.Event = field(default_factory=threading.Event)
     _thread: threading.Thread | None = None
 
@@ -56,9 +59,19 @@ class Heartbeat:
 
     def _beat(self, count: int) -> None:
         try:
-            self.storage.replace(_path(self.fence), json.dumps({"beat": count}).encode())
+            self.storage.replace(_path(self.fence), json.dumps({"beat": count, "store": self.store}).encode())
         except CatalogError:
             return  # a missed sign of life is nothing: the fence decides who may write
+
+
+def was_led(storage: Storage, store: str) -> bool:
+    """Whether a leader of this store has left a sign: none does before there is a log."""
+    return any(_sign(storage, path).get("store") == store for path in storage.paths(FOLDER))
+
+
+def release(storage: Storage, fence: Fence, store: str) -> None:
+    """Say for the leader of a fence that it has ended, so that nobody waits for it."""
+    Heartbeat(storage, fence, store=store)._beat(_RELEASED)  # noqa: SLF001 - of this module
 
 
 def sweep(storage: Storage, fence: Fence) -> None:
@@ -129,10 +142,19 @@ def _signs(storage: Storage, fence: Fence) -> dict[Fence, int | None]:
 
 def _read(storage: Storage, fence: Fence) -> int | None:
     try:
-        raw = storage.read(_path(fence))
-        return None if raw is None else int(json.loads(raw)["beat"])
-    except (CatalogError, ValueError, KeyError, TypeError):
+        return int(_sign(storage, _path(fence))["beat"])
+    except (KeyError, TypeError, ValueError):
         return None
+
+
+def _sign(storage: Storage, path: str) -> dict[str, Any]:
+    """What a sign of life says; nothing if it cannot be read."""
+    try:
+        raw = storage.read(path)
+        found = None if raw is None else json.loads(raw)
+    except (CatalogError, ValueError):
+        return {}
+    return found if isinstance(found, dict) else {}
 
 
 def _path(fence: Fence) -> str:

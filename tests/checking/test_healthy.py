@@ -28,6 +28,7 @@ from catalog.stash.consolidation import Due, merge
 from catalog.stash.view import Bases, load_view
 from catalog.upgrade import PROJECT
 from tests.checking.checks import checked, checked_directly
+from tests.cli.histories import forge_checksums
 from tests.engine.stores import events_of, lead, open_log, project_with, state_of
 from tests.upgrade.stores import files_of
 from tests.upgrade.upgraded import Told
@@ -93,12 +94,16 @@ def test_a_step_that_somebody_undid_is_told(copy_of: Stores, scratch: Path) -> N
 
 
 def test_a_migration_that_was_edited_since_is_told(copy_of: Stores, scratch: Path) -> None:
-    """A start would refuse to go on from it."""
-    store = copy_of(21)
-    upgrade(lead(store, project_with(21)))
+    """Nothing is applied after it; a store that needs nothing applied is served as it is."""
+    store = copy_of(19)
+    upgrade(lead(store), 20)
+    forge_checksums(store, 20)
     verdict = checked_directly(store, scratch)
-    assert verdict.mismatches == ("v21_to_v22",)
-    assert (verdict.ok, verdict.steps) == (False, ())
+    assert (verdict.ok, verdict.mismatches, len(verdict.steps)) == (False, ("v19_to_v20",), PROJECT.current - 20)
+    served = copy_of(21)
+    upgrade(lead(served, project_with(21)))
+    verdict = checked_directly(served, scratch)
+    assert (verdict.ok, verdict.mismatches, verdict.steps) == (True, ("v21_to_v22",), ())
 
 
 def test_what_is_no_store_of_this_build_is_raised(copy_of: Stores, scratch: Path, tmp_path: Path) -> None:

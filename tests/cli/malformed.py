@@ -272,6 +272,5 @@ ANSWERED: dict[str, frozenset[str]] = {
         frozenset({"info", "validate", "debug epoch", "abort", "debug vacuum", "init"}),
     ),
     "a folder of nothing": frozenset({"start", "init"}),
-    "the stash is gone": frozenset({"start", "init"}),
 }
 """What is not refused there: looking at a store of another build, and beginning where nothing is."""

@@ -57,7 +57,7 @@ def test_a_step_whose_process_was_killed_is_marked_by_a_repair(store_of: Stores)
     store = store_of(15, 18)
     kill_in_step(store, 19)
     fence, before = state_of(store).fence, bytes_of(store)
-    tried = call("repair", "--dry-run", "--store", store)
+    tried = fail("repair", "--dry-run", "--store", store).data
     assert (tried["repaired"], [run["step"] for run in tried["diagnosis"]["runs"]]) == (None, ["v18_to_v19"])
     assert bytes_of(store) == before
     mended = call("repair", "--yes", "--store", store)

@@ -345,7 +345,7 @@ def test_stores_are_copied_between_folders_and_object_stores(
     assert copied.rows == sum(map(len, rows.values()))
     assert all_rows(f"{place}/one", options) == all_rows(f"{place}/two", options) == all_rows(tmp_path / "back") == rows
     assert findings_of(f"{place}/two", options) == findings_of(tmp_path / "back") == []
-    with pytest.raises(CopyTargetError, match=r"it holds stash, store\.json"):
+    with pytest.raises(CopyTargetError, match=r"it holds heartbeats, stash, store\.json"):
         copy(source, f"{place}/one", ({}, options))
     with pytest.raises(CopyTargetError, match="it is inside the store that is to be copied"):
         copy(f"{place}/one", f"{place}/one/copy", (options, options))

@@ -156,12 +156,11 @@ def test_the_value_that_is_there_already_needs_no_commit_and_fences_nobody(place
     ],
 )
 def test_constraints_hold(place: Place, key: dict[str, Any], value: dict[str, Any] | None, error: type) -> None:
-    """An edit by hand is a transaction like any other; a violation names the rows and changes nothing."""
-    before = rows_at(Path(place.uri))
-    planned = plan_delete(place, "role", key) if value is None else plan_edit(place, "role", key, value)
+    """A violation names the rows before anyone is fenced, and changes nothing."""
+    before = files_of(Path(place.uri))
     with pytest.raises(error):
-        apply_edit(place, planned, SOON)
-    assert rows_at(Path(place.uri)) == before
+        plan_delete(place, "role", key) if value is None else plan_edit(place, "role", key, value)
+    assert files_of(Path(place.uri)) == before
 
 
 def test_a_key_that_is_not_there_is_told_with_those_that_look_like_it(place: Place) -> None:

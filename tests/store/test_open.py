@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import shutil
 import subprocess
 import sys
 import threading
@@ -14,6 +15,7 @@ from catalog import STASH_VERSION, open_catalog
 from catalog.errors import (
     ClosedError,
     FencedError,
+    LostStashError,
     NotAStoreError,
     NotInitializedError,
     ReadOnlyError,
@@ -264,3 +266,13 @@ def test_a_collection_is_asked_for_by_the_type_of_its_key(store: Path) -> None:
     """Whoever passes a name is told what to pass."""
     with open_catalog(store) as cat, pytest.raises(TypeError, match="pass a key such as RoleKey"):
         cat.rows("role")  # type: ignore[call-overload]
+
+
+def test_a_store_whose_stash_is_lost_is_not_taken_for_a_new_one(store: Path) -> None:
+    """A leader that finds an empty place where others led before it initialises nothing."""
+    open_catalog(store).close()
+    shutil.rmtree(store / "stash")
+    for _ in range(2):
+        with pytest.raises(LostStashError, match="is gone"):
+            open_catalog(store)
+    assert not (store / "stash").exists()

@@ -44,7 +44,7 @@ def listed(folder: Path) -> list[str]:
 def test_a_store_of_any_version_is_removed(store_at: Callable[[int], Path], version: int) -> None:
     """Whoever led it is fenced, every file and folder of it goes, and the plan says so before."""
     store = store_at(version)
-    (store / "heartbeats").mkdir()
+    (store / "heartbeats").mkdir(exist_ok=True)
     (store / "heartbeats" / f".0.1.json.{uuid.uuid4().hex}.tmp").write_text("{}")
     (store / f".store.json.{uuid.uuid4().hex}.tmp").write_text("{}")
     before, fence = files_of(store), fence_of(store)
