@@ -168,6 +168,9 @@ def _unmasked(array: pa.Array) -> pa.Array:
         return pa.ListArray.from_arrays(*cut(array, array.values), type=array.type)
     if types.is_map(array.type):
         return pa.MapArray.from_arrays(*cut(array, array.keys, array.items), array.type)
+    if types.is_struct(array.type):
+        members = [array.field(number) for number in range(array.type.num_fields)]
+        return pa.Array.from_buffers(array.type, len(array), [None], children=members)
     return pa.Array.from_buffers(array.type, len(array), [None, *array.buffers()[1:]], offset=array.offset)
 
 

@@ -11,6 +11,7 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from catalog.codec import bounded_batches, from_spark, spark_type
+from catalog.codec.columns import fit
 from catalog.errors import UnfitColumnError
 from catalog.generated import objects_v22_pb2 as v22
 from tests.unit.test_codec import codec_of, serialise
@@ -70,6 +71,17 @@ def test_a_column_of_another_shape_is_refused(names: list[str], members: list[pa
     """What it does not find or does not like, ptars would leave out without a word."""
     with pytest.raises(UnfitColumnError, match=message):
         codec_of(v22.ConfigValue).encode(pa.StructArray.from_arrays(members, names=names))
+
+
+def test_a_struct_that_is_never_null_fits_where_the_struct_around_it_is() -> None:
+    """The null is the outer one's alone, whatever lies under it."""
+    inner = pa.struct([pa.field("number", pa.int32(), nullable=False), pa.field("none", pa.struct([]), nullable=False)])
+    target = pa.struct([pa.field("inner", inner, nullable=False)])
+    rows = [{"inner": {"number": 1, "none": {}}}, None]
+    fitted = fit(pa.array(rows, target), target)
+    fitted.validate(full=True)
+    assert fitted.to_pylist() == rows
+    assert fitted.field(0).null_count == 0
 
 
 def test_what_is_no_column_of_messages_is_refused() -> None:
