@@ -31,6 +31,11 @@
     ├── ReadOptionError             fix the options of the query
     ├── SparkStartError             mend Java or its memory
     ├── UnfitColumnError            fix the migration or the query
+    ├── UnfitSchemaError            fix the schema of the shard
+    ├── ReaderFencedError           read with another schema
+    ├── WriterSchemaError           write with the latest schema
+    ├── ShardFinalizedError         use the shard that took its place
+    ├── TableTooLargeError          read batch by batch
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
     ├── StoreTooOldError            upgrade the store with an earlier release first
@@ -122,6 +127,13 @@ from catalog.errors.rows import (
     UnknownCollectionError,
     ValueTypeError,
 )
+from catalog.errors.shards import (
+    ReaderFencedError,
+    ShardFinalizedError,
+    TableTooLargeError,
+    UnfitSchemaError,
+    WriterSchemaError,
+)
 from catalog.errors.stores import (
     BeingRemovedError,
     CopyTargetError,
@@ -190,10 +202,12 @@ __all__ = [
     "ProtectedRowError",
     "ReadOnlyError",
     "ReadOptionError",
+    "ReaderFencedError",
     "RetiredError",
     "RetryableError",
     "RowChangedError",
     "SettingError",
+    "ShardFinalizedError",
     "SparkJobError",
     "SparkStartError",
     "StaleGenerationError",
@@ -206,6 +220,7 @@ __all__ = [
     "StoreTooNewError",
     "StoreTooOldError",
     "StoreUnreachableError",
+    "TableTooLargeError",
     "TimedOutError",
     "TornLogError",
     "TransactionConflictError",
@@ -214,6 +229,7 @@ __all__ = [
     "UnfinishedStepError",
     "UnfitColumnError",
     "UnfitJsonError",
+    "UnfitSchemaError",
     "UnknownCollectionError",
     "UnsupportedMessageError",
     "UnwrittenStepError",
@@ -222,4 +238,5 @@ __all__ = [
     "UsageError",
     "ValueTypeError",
     "VersionChangedError",
+    "WriterSchemaError",
 ]

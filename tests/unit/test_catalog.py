@@ -12,7 +12,17 @@ import pytest
 
 import catalog
 from catalog import errors
-from catalog.errors import CatalogError, GeneratedCodeError, StoreTooNewError, StoreTooOldError
+from catalog.errors import (
+    CatalogError,
+    GeneratedCodeError,
+    ReaderFencedError,
+    ShardFinalizedError,
+    StoreTooNewError,
+    StoreTooOldError,
+    TableTooLargeError,
+    UnfitSchemaError,
+    WriterSchemaError,
+)
 from catalog.objects import RoleId, RoleKey, RoleValue
 from catalog.project import Build, load_generated, require_fresh
 from catalog.upgrade import PROJECT, migration_from
@@ -69,6 +79,11 @@ def test_a_store_that_is_too_new_is_refused_with_the_way_out(number: int) -> Non
         StoreTooOldError(3, 14),
         StoreTooNewError(30, 22),
         GeneratedCodeError("objects_pb2", "proto/objects.proto"),
+        ReaderFencedError("shards/s1", 3, "name", "name: a deleted field is never used again"),
+        WriterSchemaError("shards/s1", None),
+        ShardFinalizedError("shards/s1"),
+        TableTooLargeError("shards/s1", 7),
+        UnfitSchemaError("name", "it is there twice"),
     ],
 )
 def test_every_error_survives_pickling_with_its_facts(error: CatalogError) -> None:
