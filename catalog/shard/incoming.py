@@ -1,0 +1,43 @@
+"""Rows as users have them, made what a shard keeps: found by the names of their columns, checked, in order, bounded."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+
+import numpy as np
+import pyarrow as pa
+
+from catalog.codec import bounded_batches
+from catalog.codec.columns import fit
+from catalog.errors import UnfitColumnError
+from catalog.shard.batches import inner_rows
+from catalog.shard.order import consolidate, numbers
+from catalog.shard.schema import DIFF, Schema
+
+
+def incoming(
+    schema: Schema, rows: pa.Table | pa.RecordBatch, diffs: Sequence[int] | pa.Array | None, bytes_max: int
+) -> list[pa.RecordBatch]:
+    """Batches that are consolidated each; none is empty. Raises UnfitColumnError, by its name, for a column that is
+    missing, of another type, or null where it must not be.
+    """
+    table = pa.Table.from_batches([rows]) if isinstance(rows, pa.RecordBatch) else rows
+    table = table.append_column(pa.field(DIFF, pa.int64(), nullable=False), _diffs(table.num_rows, diffs))
+    return list(_parts(schema, table, bytes_max))
+
+
+def _parts(schema: Schema, table: pa.Table, bytes_max: int) -> Iterator[pa.RecordBatch]:
+    target = pa.struct(list(schema.outer))
+    for part in bounded_batches(table, bytes_max=bytes_max, rows_max=max(table.num_rows, 1)):
+        *columns, diffs = fit(part.to_struct_array(), target, "rows").flatten()
+        consolidated = consolidate(inner_rows(schema.inner, columns, diffs))
+        if consolidated.num_rows:
+            yield consolidated
+
+
+def _diffs(count: int, diffs: Sequence[int] | pa.Array | None) -> pa.Int64Array:
+    if diffs is None:
+        return numbers(np.ones(count, np.int64))
+    if len(diffs) != count:
+        raise UnfitColumnError(DIFF, f"{len(diffs)} numbers", f"one for each of {count} rows")
+    return fit(diffs, pa.int64(), DIFF) if isinstance(diffs, pa.Array) else numbers(np.array(diffs, np.int64))
