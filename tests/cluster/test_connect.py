@@ -1,19 +1,39 @@
-"""Upgrades by way of a Connect server."""
+"""Upgrades, and reading a shard, by way of a Connect server."""
 
 from __future__ import annotations
 
 import shutil
+import sys
 from pathlib import Path
 
 import pytest
 
+from catalog.shard.schema import Schema
 from tests.cluster.fencing import fence_in_the_middle
-from tests.cluster.servers import ConnectServer
+from tests.cluster.servers import ROOT, ConnectServer
 from tests.cluster.upgraders import Upgrader
+from tests.conftest import run
+from tests.contract.places import DeltaPlace
 from tests.kills.verdict import Reference
+from tests.shard.shards import FIRST, ID, SIZE, append, evolve, made
 
 STEP = 18
 """Fenced in the step to this version."""
+READING = """
+import sys
+from pyspark.sql import SparkSession
+from catalog.datasource.shards import shard_dataframe
+from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Fence
+from catalog.shard.shard import Shard
+
+shard = Shard.open(DeltaLog(sys.argv[1]), Fence(1, 1))
+session = SparkSession.builder.remote(sys.argv[2]).getOrCreate()
+snapshot = shard.reader(shard.latest().schema).snapshot()
+frame = shard_dataframe(session, snapshot, partition_bytes=1)
+print(sorted(tuple(row) for row in frame.collect()))
+"""
+"""In a process of its own: one that has a classic session gets no other."""
 
 
 @pytest.fixture(scope="module")
@@ -39,3 +59,14 @@ def test_a_leader_that_is_fenced_stops_its_job(
     upgrader.finish()
     connect_server.await_idle()
     reference.examine_upgraded(store, deaths=1)
+
+
+def test_a_shard_is_read_and_migrated_by_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
+    """Batches of an old schema and of the latest, each in a task."""
+    place = DeltaPlace(str(tmp_path / "s1"))
+    shard = made(place)
+    append(shard, FIRST, (1, "a", 10))
+    evolve(shard, Schema.of(ID, SIZE))
+    append(shard, Schema.of(ID, SIZE), (2, 20))
+    shown = run(sys.executable, "-W", "ignore", "-c", READING, place.uri, connect_server.address, cwd=ROOT)
+    assert shown.splitlines()[-1] == "[(1, 10, 1), (2, 20, 1)]"
