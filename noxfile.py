@@ -99,6 +99,7 @@ SOAKS: dict[str, list[str]] = {
     "kills": ["tests/crashes/test_kills.py"],
     "sizes": ["tests/contract/test_sizes.py"],
     "upgrades": ["tests/kills"],
+    "shards": ["tests/shard/test_properties.py"],
 }
 
 
