@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import json
-import os
 import subprocess
 import sys
 from pathlib import Path
@@ -22,8 +21,6 @@ ended = run(root, sys.argv[1:])
 children = [path.read_text() for path in Path("/proc/self/task").glob("*/children")]
 print(json.dumps([ended, "".join(children), sorted(sys.modules)]), file=sys.stderr)
 """
-CPU_S_MAX = 2.0
-"""Of one command, Python's own start included; a JVM alone takes more."""
 BUSY = frozenset({"pyspark", "py4j", "pandas", "build_tools", "grpc_tools"})
 
 quick = pytest.mark.parametrize(
@@ -54,16 +51,12 @@ def test_it_needs_no_java_and_no_spark(store_of: Stores, tmp_path: Path, words: 
     """It works where there is no Java, leaves no process behind, and programs that read JSON load no tables."""
     command = [sys.executable, "-c", _LOADED, "--format", form, *words, "--store", str(store_of())]
     nowhere = variables(PATH=str(tmp_path), JAVA_HOME=str(tmp_path))
-    before = os.times()
     done = subprocess.run(command, env=nowhere, capture_output=True, text=True, check=False)
-    after = os.times()
     ended, children, modules = json.loads(done.stderr.splitlines()[-1])
     assert (ended, children) == (0, ""), done
     packages = {name.partition(".")[0] for name in modules}
     assert packages.isdisjoint(BUSY)
     assert form == "text" or "rich" not in packages
-    spent_s = after.children_user + after.children_system - before.children_user - before.children_system
-    assert spent_s < CPU_S_MAX
 
 
 def test_help_loads_no_store() -> None:
