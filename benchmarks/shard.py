@@ -52,7 +52,7 @@ def reading(folder: Path) -> None:
         schemas = sorted({batch.run.schema_id for batch in found})
         print(f"  ({read(own)} rows in {len(found)} batches of schemas {schemas})")
     peers = {"half": half, "fresh": fresh, "merged": merged}
-    times = in_turns({name: partial(read, own) for name, own in peers.items()}, rounds=15)
+    times = in_turns({name: partial(read, own) for name, own in peers.items()}, rounds=41)
     show("reading 1,000,000 rows, half to be migrated / written so", times["half"], times["fresh"], 1.5)
     show("reading 1,000,000 rows, half to be migrated / rewritten by compaction", times["half"], times["merged"], 1.5)
     tables = in_turns({name: partial(table, own) for name, own in peers.items()}, rounds=7)
