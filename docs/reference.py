@@ -54,6 +54,7 @@ EXITS = {
         "another process leads and `--timeout` was over first, or has fenced this one, or is of a higher generation",
         "the commands that fence, and `init`",
     ),
+    Exit.TERMINATED: ("ended by SIGTERM; what was committed until then stays", "every command"),
     Exit.UNFINISHED: (
         "a migration began and did not end, or failed; or one runs now and is in the way",
         "`info --check`, `debug vacuum`",

@@ -286,8 +286,19 @@ class Copies:
 
 
 @dataclass(frozen=True, slots=True)
+class Unchecked:
+    """A store of which nothing can be said, and why."""
+
+    store: str
+    what: str
+    why: str
+    next: str
+
+
+@dataclass(frozen=True, slots=True)
 class Checked:
     verdicts: tuple[Verdict, ...]
+    unchecked: tuple[Unchecked, ...] = ()
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ def delete(run: Run, *, collection: str, key: str, protected: bool, yes: bool) -
 def _ask(run: Run, store: str, planned: Edit, *, yes: bool) -> None:
     if not planned.is_same:
         run.screen.preview(planned)
-        run.screen.confirm(f"The leader of {store} is fenced, and this change is committed.", yes=yes)
+        run.screen.confirm(f"The leader of {store} will be fenced, and this change committed.", yes=yes)
 
 
 @command(debug)
@@ -148,13 +148,17 @@ def compact(run: Run, *, collections: tuple[str, ...]) -> Answer:
 
 
 @command(debug)
-@click.option("--retention", metavar="TIME", help="Keep what was the newest within this time (168h).")
+@click.option("--retention", metavar="TIME", help="Keep what was the newest within this time (7d).")
 @click.option("--dry-run", is_flag=True, help="Say what would be deleted, and delete nothing.")
-def vacuum(run: Run, *, retention: str | None, dry_run: bool) -> Answer:
+@click.option("--yes", is_flag=True, help="Do not ask; it does for a --retention of one's own.")
+def vacuum(run: Run, *, retention: str | None, dry_run: bool, yes: bool) -> Answer:
     """Delete files that no retained state refers to.
 
     Refuses while a migration runs.
     """
     from catalog.cli.debugging import vacuum  # noqa: PLC0415
 
+    if retention is not None and not dry_run:
+        run.screen.preview(vacuum(run.environment, retention=retention, dry_run=True).data)
+        run.screen.confirm("What is deleted cannot be read again, and steps of before cannot be undone.", yes=yes)
     return vacuum(run.environment, retention=retention, dry_run=dry_run)

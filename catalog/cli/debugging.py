@@ -7,15 +7,16 @@ from dataclasses import replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from catalog.cli.answers import Checked, Compacted, Copies, Health, MadeUp, Vacuumed
+from catalog.cli.answers import Checked, Compacted, Copies, Health, MadeUp, Unchecked, Vacuumed
 from catalog.cli.environment import Environment
 from catalog.cli.results import Answer
 from catalog.cli.settings import seconds
-from catalog.errors import FindingsError, UpgradeCheckError, UsageError
+from catalog.errors import CatalogError, FindingsError, UpgradeCheckError, UsageError
 from catalog.log.storage import open_storage
 
 if TYPE_CHECKING:
     from catalog.engine.progress import Progress
+    from catalog.engine.verdict import Verdict
     from catalog.generator.statistics import Statistics
 
 
@@ -35,19 +36,20 @@ def upgrade_check(
     """The full upgrade of a scratch copy of each store, and everything that is wrong with it."""
     from catalog.checking import check_upgrade  # noqa: PLC0415
 
-    verdicts = tuple(
-        check_upgrade(
-            own.project,
-            own.store,
-            own.options,
-            spark=own.spark,
-            scratch=None if scratch is None else Path(scratch),
-            progress=progress,
-        )
-        for own in environments
-    )
-    failed = [verdict.store for verdict in verdicts if not verdict.ok]
-    return Answer(Checked(verdicts), UpgradeCheckError(tuple(failed), len(verdicts)) if failed else None)
+    verdicts, unchecked = list[Verdict](), list[Unchecked]()
+    for own in environments:
+        place = None if scratch is None else Path(scratch)
+        try:
+            verdicts.append(
+                check_upgrade(own.project, own.store, own.options, spark=own.spark, scratch=place, progress=progress)
+            )
+        except CatalogError as error:
+            if len(environments) == 1:
+                raise
+            unchecked.append(Unchecked(own.store, error.what, error.why, error.next))
+    failed = [*(verdict.store for verdict in verdicts if not verdict.ok), *(own.store for own in unchecked)]
+    wrong = UpgradeCheckError(tuple(failed), len(environments)) if failed else None
+    return Answer(Checked(tuple(verdicts), tuple(unchecked)), wrong)
 
 
 def generate(

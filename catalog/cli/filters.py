@@ -10,10 +10,22 @@ from dataclasses import dataclass
 from difflib import get_close_matches
 from typing import Any, Final
 
+from google.protobuf.descriptor import FieldDescriptor
+
 from catalog.errors import UsageError
 from catalog.stash.collections import Collection
 
 _TEST = re.compile(r"\s*([A-Za-z_][\w.]*)\s*(!=|<=|>=|=|<|>|~)\s*(.*)", re.DOTALL)
+_NUMBERS: Final = frozenset(
+    {
+        FieldDescriptor.CPPTYPE_INT32,
+        FieldDescriptor.CPPTYPE_INT64,
+        FieldDescriptor.CPPTYPE_UINT32,
+        FieldDescriptor.CPPTYPE_UINT64,
+        FieldDescriptor.CPPTYPE_DOUBLE,
+        FieldDescriptor.CPPTYPE_FLOAT,
+    }
+)
 _ORDER: Final[Mapping[str, Callable[[Any, Any], bool]]] = {
     "<": operator.lt,
     "<=": operator.le,
@@ -73,6 +85,8 @@ def _parse(text: str, kind: object) -> Filter:
         paths = [path for path in paths if _is_there(kind, path)]
         if not paths:
             raise _no_field(kind, match[1])
+        if sign != "~":
+            _require_fitting(_leaf(kind, paths[0]), match[1], operand)
     return Filter(tuple(map(tuple, paths)), sign, operand)
 
 
@@ -83,6 +97,30 @@ def _is_there(kind: Collection, path: Sequence[str]) -> bool:
             return False
         message = message.fields_by_name[name].message_type
     return True
+
+
+def _leaf(kind: Collection, path: Sequence[str]) -> Any:  # noqa: ANN401 - the descriptor of a field
+    message, found = _side(kind, path[0]), None
+    for name in path[1:]:
+        found = message.fields_by_name[name]
+        message = found.message_type
+    return found
+
+
+def _require_fitting(field: Any, path: str, operand: str) -> None:  # noqa: ANN401
+    """Refuse a value that the field can never have."""
+    if field is None or field.message_type is not None:
+        return
+    if field.enum_type is not None and operand not in field.enum_type.values_by_name:
+        known = list(field.enum_type.values_by_name)
+        close = get_close_matches(operand, known, 1, cutoff=0.3)
+        raise UsageError(
+            f"{path} is never {operand}", f"it is one of {', '.join(known)}", f"did you mean {(close or known)[0]}?"
+        )
+    if field.cpp_type in _NUMBERS and _number(operand) is None:
+        raise UsageError(
+            f"{path} is a number, and {operand!r} is none", "no row could pass", "compare it with a number"
+        )
 
 
 def _side(kind: Collection, side: str) -> Any:  # noqa: ANN401 - a descriptor, of either implementation

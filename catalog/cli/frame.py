@@ -6,11 +6,14 @@ or the error after it.
 
 from __future__ import annotations
 
+import logging
 import os
+import signal
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 from itertools import pairwise
+from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -19,7 +22,7 @@ from catalog import __version__
 from catalog.cli.render import OutputError, Screen, show_help
 from catalog.cli.results import MEANINGS, Answer, Exit
 from catalog.cli.settings import OPTIONS, Settings, read_settings
-from catalog.errors import CatalogError, UsageError
+from catalog.errors import CatalogError, StoppedError, UsageError
 
 if TYPE_CHECKING:
     from catalog.cli.environment import Environment
@@ -162,12 +165,28 @@ _PASSED_ON = (click.exceptions.Exit, click.Abort, OutputError)
 """Not told as what went wrong with a command: there is nothing to tell, or nowhere to tell it."""
 
 
+class Terminated(KeyboardInterrupt):
+    """Somebody asked this process to end: it does so as after Ctrl-C."""
+
+
+def catch_signals() -> None:
+    """End in order when asked to; and let no library say what is said here."""
+
+    def terminate(_number: int, _frame: FrameType | None) -> None:
+        raise Terminated
+
+    signal.signal(signal.SIGTERM, terminate)
+    logging.getLogger().addHandler(logging.NullHandler())
+
+
 def run(root: click.Group, words: Sequence[str]) -> int:
     """Run a command line; whatever goes wrong is said in three lines."""
     try:
         return _run(root, words)
-    except (KeyboardInterrupt, click.Abort):
-        return Exit.INTERRUPTED
+    except (KeyboardInterrupt, click.Abort) as stopped:
+        is_asked = isinstance(stopped.__cause__ or stopped, Terminated)
+        _screen(words).show(_path(root, words), Answer(None, StoppedError("SIGTERM" if is_asked else "Ctrl-C")))
+        return Exit.TERMINATED if is_asked else Exit.INTERRUPTED
     except OutputError as error:
         return error.settle()
 
@@ -180,11 +199,16 @@ def _run(root: click.Group, words: Sequence[str]) -> int:
     except _PASSED_ON:
         raise
     except Exception as error:  # noqa: BLE001 - nobody is to see a traceback
-        asks_json = "--format=json" in words or ("--format", "json") in pairwise(words)
-        asks_json = asks_json or os.environ.get("CATALOG_FORMAT") == "json"
-        if isinstance(error, click.exceptions.NoArgsIsHelpError) and not asks_json:
+        screen = _screen(words)
+        if isinstance(error, click.exceptions.NoArgsIsHelpError) and screen.format == "text":
             return show_help(error.format_message())
-        return Screen("json" if asks_json else "text").show(_path(root, words), Answer(None, _told(error)))
+        return screen.show(_path(root, words), Answer(None, _told(error)))
+
+
+def _screen(words: Sequence[str]) -> Screen:
+    """In the format that words ask for, as far as can be told without understanding them."""
+    asks_json = "--format=json" in words or ("--format", "json") in pairwise(words)
+    return Screen("json" if asks_json or os.environ.get("CATALOG_FORMAT") == "json" else "text")
 
 
 def pairs(flag: str, values: Sequence[str]) -> dict[str, str]:

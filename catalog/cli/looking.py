@@ -27,6 +27,7 @@ from catalog.errors import (
     GeneratedCodeError,
     StoreTooNewError,
     StoreTooOldError,
+    UndoneError,
     UnfinishedStepError,
     UpgradeNeededError,
 )
@@ -136,6 +137,10 @@ def _wrong(look: Look, found: Info) -> CatalogError | None:
     for line in found.versions:
         if line.state in {State.RUNNING.name, State.ERROR.name}:
             return UnfinishedStepError(found.store, line.name, line.state, line.error)
+    from catalog.engine.run import is_undone  # noqa: PLC0415 - as in `_applied`
+
+    if found.pending and is_undone(look.journal, look.environment.project):
+        return UndoneError(look.version, found.build_version)
     if found.pending:
         return UpgradeNeededError(found.store, look.version, found.build_version)
     return None

@@ -8,9 +8,9 @@ from typing import Any
 import click
 
 from catalog.cli.debug import debug
-from catalog.cli.frame import Group, Run, command, common, run, version_option
+from catalog.cli.frame import Group, Run, catch_signals, command, common, run, version_option
 from catalog.cli.results import Answer
-from catalog.errors import ChecksumError
+from catalog.errors import ChecksumError, UsageError
 
 
 @click.group(name="", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -21,6 +21,7 @@ def root(**_given: object) -> None:
 
 
 def main() -> None:
+    catch_signals()
     sys.exit(run(root, sys.argv[1:]))
 
 
@@ -80,7 +81,9 @@ def apply(run: Run, *, everything: bool, only_next: bool, until: int | None, dry
     from catalog.cli.upgrading import apply  # noqa: PLC0415
 
     if everything + only_next + (until is not None) > 1:
-        raise click.UsageError("--all, --next and --until exclude each other")
+        raise UsageError(
+            "--all, --next and --until exclude each other", "each says how far to go", "give one of them, or none"
+        )
     with run.screen.progress() as progress:
         return apply(
             run.environment, until=until, only_next=only_next, dry_run=dry_run, reapply=reapply, progress=progress
@@ -122,7 +125,7 @@ def undo(run: Run, *, to: int | None, yes: bool) -> Answer:
     if not planned.data.steps:
         return planned
     run.screen.preview(planned.data)
-    run.screen.confirm("Its leader is fenced, and this is undone.", yes=yes)
+    run.screen.confirm("Its leader will be fenced, and this undone.", yes=yes)
     return undo(environment, to=planned.data.version)
 
 
@@ -140,7 +143,7 @@ def abort(run: Run, *, yes: bool) -> Answer:
     if not found.data.steps:
         return found
     run.screen.preview(found.data)
-    run.screen.confirm("Whoever runs it is fenced, and it is given up.", yes=yes)
+    run.screen.confirm("Whoever runs it will be fenced, and it will be given up.", yes=yes)
     return abort(environment)
 
 
@@ -162,7 +165,7 @@ def repair(run: Run, *, checksums: bool, dry_run: bool, yes: bool) -> Answer:
     if dry_run or not is_mendable(diagnosis, checksums=checksums):
         return found
     run.screen.preview(found.data)
-    run.screen.confirm(f"This is mended in {environment.store}.", yes=yes)
+    run.screen.confirm(f"This will be mended in {environment.store}.", yes=yes)
     left = found.error if isinstance(found.error, ChecksumError) else None
     return Answer(repair(environment, diagnosis, checksums=checksums).data, left)
 
@@ -181,7 +184,7 @@ def clean(run: Run, *, dry_run: bool, name: str | None) -> Answer:
     if name is not None and name != expected:
         raise click.UsageError(f"--name {name} is not the name of this store, which is {expected}")
     run.screen.preview(planned.data)
-    question = "Its leader is fenced, and it is removed for ever."
+    question = "Its leader will be fenced, and it will be removed for ever."
     run.screen.confirm(question, yes=name == expected, expected=expected, flag=f"--name {expected}")
     return clean(environment)
 

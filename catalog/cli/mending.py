@@ -6,7 +6,7 @@ from catalog import removing, repairing
 from catalog.cli.answers import Cleaned, Mended
 from catalog.cli.environment import Environment
 from catalog.cli.results import Answer
-from catalog.errors import CatalogError, ChecksumError, FindingsError, TornLogError
+from catalog.errors import CatalogError, ChecksumError, FindingsError, NotRepairableError
 from catalog.leading import holder
 
 
@@ -15,7 +15,7 @@ def diagnose(environment: Environment, *, checksums: bool = False) -> Answer:
     uri, found = environment.storage.uri, repairing.diagnose(environment.place)
     error: CatalogError | None = None
     if found.torn is not None and found.torn.obstacle:
-        error = TornLogError(f"{uri}/stash", found.torn.version, found.torn.found)
+        error = NotRepairableError(f"{uri}/stash", found.torn.version, found.torn.obstacle)
     elif found.checksums and not checksums:
         error = ChecksumError(", ".join(own.step for own in found.checksums))
     elif not found.is_sound:

@@ -35,6 +35,7 @@ class Exit(IntEnum):
     HELD = 5
     UNFINISHED = 6
     INTERRUPTED = 130
+    TERMINATED = 143
 
 
 MEANINGS: Mapping[int, str] = {
@@ -45,6 +46,8 @@ MEANINGS: Mapping[int, str] = {
     Exit.CHECKSUM.value: "a checksum differs",
     Exit.HELD.value: "held by another process, or fenced",
     Exit.UNFINISHED.value: "a migration began and did not end, or failed",
+    Exit.INTERRUPTED.value: "interrupted by Ctrl-C",
+    Exit.TERMINATED.value: "ended by SIGTERM",
 }
 
 

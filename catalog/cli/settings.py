@@ -22,10 +22,10 @@ FILES: Final = ("catalog.toml", "pyproject.toml")
 REDACTED: Final = "********"
 _SECRET = re.compile(r"secret|token|password|passwd|credential|sas|account_key|access_key|private", re.IGNORECASE)
 _VARIABLE = re.compile(r"\$(\$|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h)?")
+_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _WHOLE_MAX: Final = 2**63 - 1
 """What a store can hold."""
-_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0}
+_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
 _NOT_OURS: Final = frozenset({"unwritten", "env"})
 """Under `[tool.catalog]` too: what the gate reads, and the tables of environments."""
 OPTIONS: Final = "storage_options"
@@ -145,7 +145,9 @@ class _Told:
             try:
                 options = json.loads(raw)
             except ValueError as error:
-                raise SettingError(variable, f"it is no JSON object: {error}", _EXAMPLE_OPTIONS) from error
+                raise SettingError(
+                    variable, f"it is no JSON object: {error}", 'write {"aws_region": "eu-west-1"}'
+                ) from error
             yield from self._options(options, variable)
 
     def file(self, flags: Mapping[str, Any]) -> Iterator[_Level]:
@@ -225,7 +227,7 @@ def _nearest(folder: Path) -> Path | None:
     for above in (folder.absolute(), *folder.absolute().parents):
         for name in FILES:
             path = above / name
-            if path.is_file() and _read_table(path, required=False):
+            if path.is_file() and _read_table(path, required=name == FILES[0]):
                 return path
     return None
 

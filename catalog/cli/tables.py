@@ -142,7 +142,7 @@ def _applied(data: answers.Applied) -> Iterator[RenderableType]:
 
 def _info(data: answers.Info) -> Iterator[RenderableType]:
     yield f"{data.store} is at version {data.version}, ts {data.ts}" + (_pending(data.pending))
-    yield f"led by {data.holder or 'nobody yet'} (generation {data.deploy_generation}, epoch {data.epoch})"
+    yield f"last led by {data.holder or 'nobody yet'} (generation {data.deploy_generation}, epoch {data.epoch})"
     yield f"this build is {data.build}: versions {data.build_minimum} to {data.build_version}"
     if data.copy_of:
         yield f"a copy of {data.copy_of}"

@@ -21,7 +21,7 @@ from catalog.cli.answers import (
 )
 from catalog.cli.environment import Environment, Look, Timed
 from catalog.cli.results import Answer
-from catalog.errors import NotInitializedError, UpgradeNeededError, UsageError
+from catalog.errors import NotInitializedError, UndoneError, UpgradeNeededError, UsageError
 from catalog.handle import Mode
 from catalog.log.protocol import Mark
 from catalog.open import Upgrading, open_store
@@ -128,7 +128,8 @@ def apply(
     project.check_version(look.version)
     target = _target(environment, look, until, only_next=only_next)
     if dry_run:
-        return Answer(_planned(look, target))
+        undone = None if reapply or target <= look.version else _undone(look)
+        return Answer(_planned(look, target), undone)
     if target <= look.version:
         return Answer(Applied(look.storage.uri, look.version, look.version, project.current, ()))
     journal = look.journal
@@ -233,6 +234,14 @@ def _planned(look: Look, target: int) -> Planned:
         sum(step.rows_to_rewrite for step in steps),
         sum(step.bytes_to_rewrite for step in steps),
     )
+
+
+def _undone(look: Look) -> UndoneError | None:
+    """What keeps the next step from being applied, if somebody took it back."""
+    from catalog.engine.run import is_undone  # noqa: PLC0415
+
+    project = look.environment.project
+    return UndoneError(look.version, project.current) if is_undone(look.journal, project) else None
 
 
 def _target(environment: Environment, look: Look, until: int | None, *, only_next: bool) -> int:

@@ -22,6 +22,10 @@ def verdicts(data: answers.Checked) -> Iterator[RenderableType]:
         if number:
             yield ""
         yield from _verdict(verdict)
+    for own in data.unchecked:
+        yield f"\nFAIL: {own.store}: {own.what}"
+        yield f"  why:  {own.why}"
+        yield f"  next: {own.next}"
 
 
 def _verdict(verdict: Verdict) -> Iterator[RenderableType]:

@@ -76,6 +76,9 @@ class Runner:
         except CatalogError as error:
             events.fail(self.journal, number, error.what)
             raise
+        except KeyboardInterrupt:
+            events.fail(self.journal, number, "it was interrupted")
+            raise
         except Exception as error:
             events.fail(self.journal, number, f"{type(error).__name__}: {error}")
             raise

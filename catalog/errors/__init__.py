@@ -23,6 +23,7 @@
     ├── UnfitJsonError              fix the JSON
     ├── UsageError                  fix the call
     ├── SettingError                fix the setting
+    ├── StoppedError                run it again
     ├── FindingsError               mend what was found
     ├── UpgradeCheckError           mend the migrations or the rows
     ├── ReadOnlyError               open the store in another mode
@@ -70,6 +71,7 @@
     └── DamagedError                repair the store
         ├── LostStashError
         ├── TornLogError
+        ├── NotRepairableError
         ├── CorruptCheckpointError
         ├── MissingFileError
         ├── CorruptFileError
@@ -79,7 +81,14 @@ An error says in its own text what happened, why, and what to do next, and carri
 built from its facts alone, so that it survives pickling between Spark's processes.
 """
 
-from catalog.errors.commands import FindingsError, SettingError, UnfinishedStepError, UpgradeCheckError, UsageError
+from catalog.errors.commands import (
+    FindingsError,
+    SettingError,
+    StoppedError,
+    UnfinishedStepError,
+    UpgradeCheckError,
+    UsageError,
+)
 from catalog.errors.commits import (
     ClosedError,
     CommitFailedError,
@@ -146,6 +155,7 @@ from catalog.errors.stores import (
     NoStoreError,
     NotAStoreError,
     NotInitializedError,
+    NotRepairableError,
     StoreFullError,
     StoreReadOnlyError,
     StoreUnreachableError,
@@ -197,6 +207,7 @@ __all__ = [
     "NoSuchVersionError",
     "NotAStoreError",
     "NotInitializedError",
+    "NotRepairableError",
     "NotUndoableError",
     "PreflightError",
     "ProtectedRowError",
@@ -215,6 +226,7 @@ __all__ = [
     "StepRefusedError",
     "StepRunningError",
     "StepTimedOutError",
+    "StoppedError",
     "StoreFullError",
     "StoreReadOnlyError",
     "StoreTooNewError",

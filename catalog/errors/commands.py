@@ -18,6 +18,17 @@ class SettingError(CatalogError):
         )
 
 
+class StoppedError(CatalogError):
+    def __init__(self, by: str) -> None:
+        self.by = by
+        super().__init__(
+            f"stopped by {by}",
+            "what was committed until then stays, and nothing is there by halves",
+            "run it again when you like; `catalog info` says where the store stands",
+            by,
+        )
+
+
 class UnfinishedStepError(CatalogError):
     def __init__(self, uri: str, step: str, state: str, reason: str) -> None:
         self.uri, self.step, self.state, self.reason = uri, step, state, reason

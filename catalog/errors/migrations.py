@@ -75,7 +75,7 @@ class UndoneError(CatalogError):
         super().__init__(
             f"the upgrade from version {version} was undone, and this build would apply it again",
             "whoever undid it had a reason",
-            f"run a build of version {version}, or ask for the migration to be applied again (reapply)",
+            f"run a build of version {version}, or have it applied again: `catalog start --reapply`, or reapply=True",
             version,
             current,
         )

@@ -7,7 +7,7 @@ from catalog.errors.root import CatalogError, DamagedError
 
 class NotAStoreError(CatalogError):
     WHY = "a store is made by a leader, in an empty place"
-    NEXT = "name the store's own folder; a leader makes a new store in an empty one"
+    NEXT = "name the store's own folder; `catalog init`, or a leader, makes a new store in an empty one"
 
     def __init__(self, uri: str, found: str) -> None:
         self.uri, self.found = uri, found
@@ -113,6 +113,19 @@ class TornLogError(DamagedError):
             uri,
             version,
             found,
+        )
+
+
+class NotRepairableError(DamagedError):
+    def __init__(self, uri: str, version: int, obstacle: str) -> None:
+        self.uri, self.version, self.obstacle = uri, version, obstacle
+        super().__init__(
+            f"log entry {version} of {uri} is damaged and cannot be set aside: {obstacle}",
+            "only an entry that nobody was told of can be left out",
+            "restore that entry, or a copy of the store",
+            uri,
+            version,
+            obstacle,
         )
 
 

@@ -9,9 +9,11 @@ from __future__ import annotations
 import atexit
 import os
 import shutil
+import signal
 import subprocess
 import sys
 import tempfile
+import threading
 import warnings
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
@@ -77,7 +79,19 @@ def local_session(
             made[_JAVA_SETTING] = " ".join([*java, made.get(_JAVA_SETTING, "")]).strip()
             conf = SparkConf(loadDefaults=False).setAll(list(made.items()))
             _launch(conf, log or folder / "spark.log", lambda gateway: _end(gateway, folder, archive))
-        return SparkSession.builder.getOrCreate()
+        with _own_interrupts():
+            return SparkSession.builder.getOrCreate()
+
+
+@contextmanager
+def _own_interrupts() -> Iterator[None]:
+    """Spark takes Ctrl-C over when it starts, and answers it with a traceback: whoever had it keeps it."""
+    before = signal.getsignal(signal.SIGINT)
+    try:
+        yield
+    finally:
+        if threading.current_thread() is threading.main_thread():
+            signal.signal(signal.SIGINT, before)
 
 
 def find_session(spark: SparkSession | str | None) -> SparkSession:

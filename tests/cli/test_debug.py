@@ -278,3 +278,20 @@ def test_an_upgrade_is_checked_on_a_scratch_copy(store_of: Stores, tmp_path: Pat
     assert shown.startswith("FAIL: ")
     assert (bytes_of(sound), bytes_of(wrong)) == before
     assert list(scratch.iterdir()) == []
+
+
+def test_a_store_that_cannot_be_checked_does_not_keep_others_from_it(store_of: Stores, tmp_path: Path) -> None:
+    """Each has its verdict, or why there is none."""
+    good, bad = store_of(), tmp_path / "nothing"
+    told = fail("debug", "upgrade-check", bad, good)
+    assert [(own["store"], own["ok"]) for own in told.data["verdicts"]] == [(str(good), True)]
+    assert [own["store"] for own in told.data["unchecked"]] == [str(bad)]
+    assert str(bad) in told.message
+
+
+def test_a_short_retention_is_asked_about(store_of: Stores) -> None:
+    """What it deletes cannot be read again; with the usual one nothing is lost that was promised."""
+    store = store_of()
+    assert "--yes" in fail("debug", "vacuum", "--retention", "1s", "--store", store, expect=Exit.USAGE).next
+    call("debug", "vacuum", "--retention", "7d", "--yes", "--store", store)
+    call("debug", "vacuum", "--store", store)

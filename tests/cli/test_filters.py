@@ -40,7 +40,6 @@ VALUE: dict[str, Any] = {
         ("privileges.grantee.user=9", True),
         ("privileges.acl_mode=2", False),
         ("privileges.grantee.public=true", True),
-        ("schema_id>many", False),
         ("name>a", True),
     ],
 )
@@ -54,6 +53,8 @@ def test_a_row_passes_or_not(test: str, *, passes: bool) -> None:
     ("test", "told"),
     [
         ("nam=x", "did you mean name?"),
+        ("schema_id>many", "schema_id is a number, and 'many' is none"),
+        ("kind=TABLE", "did you mean ITEM_KIND_TABLE?"),
         ("name", "is no test"),
         ("=x", "is no test"),
         ("name~[", "is no pattern"),

@@ -190,3 +190,13 @@ def test_a_command_without_a_store_says_how_to_name_one() -> None:
 
 def _json(data: object) -> str:
     return json.dumps(data, ensure_ascii=False)
+
+
+def test_an_undone_step_is_told_wherever_one_plans(store_of: Stores) -> None:
+    """It is not applied again by itself, so neither the plan nor the check takes it for merely pending."""
+    store = store_of(21, 22)
+    call("undo", "--yes", "--store", store)
+    for words in (["info", "--check"], ["apply", "--dry-run"]):
+        told = fail(*words, "--store", store, expect=Exit.PENDING)
+        assert (told.code, "--reapply" in told.next) == ("UndoneError", True)
+    assert call("apply", "--dry-run", "--reapply", "--store", store)["until"] == 22

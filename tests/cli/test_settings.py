@@ -120,3 +120,11 @@ def test_what_is_not_understood_is_refused(
 def test_durations_have_units(text: object, expected: float) -> None:
     """Seconds where none is given."""
     assert seconds(text) == expected
+
+
+def test_a_settings_file_without_its_table_is_refused(folder: Path) -> None:
+    """A catalog.toml is there for nothing else: the store of a folder above is not taken instead."""
+    (folder / "a").mkdir()
+    (folder / "a" / "catalog.toml").write_text('store = "here"\n', encoding="utf-8")
+    with pytest.raises(SettingError, match=r"it has no table \[tool.catalog\]"):
+        read_settings({}, VARIABLES, folder / "a")

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
 import re
+import signal
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,11 +13,13 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog.cli.results import Exit
+from catalog.engine.events import State
 from tests.cli.commands import bytes_of, call, ended, in_process, in_program, on_screen, three_lines
 from tests.cli.conftest import Stores, on_spark
 from tests.cli.histories import forge_checksums, kill_in_step
 from tests.cli.terminal import COLOUR, ESCAPE
-from tests.engine.stores import rows_of, version_of
+from tests.cluster.servers import await_true
+from tests.engine.stores import events_of, rows_of, version_of
 
 ROLE = '{"id": {"system": 2}}'
 
@@ -55,19 +59,19 @@ ASKING: dict[str, tuple[Callable[[Stores], Path], Callable[[Path], list[str]], l
     "debug edit": (
         lambda stores: stores(19),
         lambda store: ["debug", "edit", "role", ROLE, _renamed(store)],
-        ['- name: "catalog_system"', r'\+ name: "renamed"', "is fenced, and this change is committed"],
+        ['- name: "catalog_system"', r'\+ name: "renamed"', "will be fenced, and this change committed"],
         "--yes",
     ),
     "debug delete": (
         lambda stores: stores(),
         lambda _: ["debug", "delete", "setting", '{"name": "default_cluster"}'],
-        ["setting", "- ", "is fenced, and this change is committed"],
+        ["setting", "- ", "will be fenced, and this change committed"],
         "--yes",
     ),
     "clean": (
         lambda stores: stores(),
         lambda _: ["clean"],
-        [r"would be removed: \d+ files", "Its leader is fenced, and it is removed for ever"],
+        [r"would be removed: \d+ files", "Its leader will be fenced, and it will be removed for ever"],
         "--name",
     ),
 }
@@ -165,17 +169,20 @@ def test_progress_is_drawn_on_a_terminal_and_told_in_a_pipe(store_of: Stores, sp
 
 
 @on_spark
-def test_an_upgrade_can_be_interrupted(store_of: Stores) -> None:
-    """By ctrl-C in the middle of a step: no traceback, nothing of the step, and the next apply goes on."""
+@pytest.mark.parametrize("asked", [signal.SIGINT, signal.SIGTERM])
+def test_an_upgrade_can_be_stopped(store_of: Stores, asked: signal.Signals) -> None:
+    """In the middle of a step: no traceback, nothing of the step, its event says so, and the next apply goes on."""
     store = store_of(19)
     before = rows_of(store)
     with on_screen("apply", "--store", store) as child:
-        child.expect("v19_to_v20")
-        child.sendintr()
-        assert ended(child) == Exit.INTERRUPTED
+        await_true(lambda: [event for event in events_of(store) if event.state is State.RUNNING], "a step that runs")
+        os.kill(child.pid, asked)
+        assert ended(child) == 128 + asked
         assert "Traceback" not in child.before
+        assert "stopped by" in child.before
     assert (rows_of(store), version_of(store)) == (before, 19)
-    assert in_process("info", "--check", "--store", store).exit in {Exit.PENDING, Exit.UNFINISHED}
+    event = events_of(store)[-1]
+    assert (event.state, event.value.error) == (State.ERROR, "it was interrupted")
     assert in_program("apply", "--next", "--lock-timeout", "0", "--store", store).exit == Exit.DONE
     assert version_of(store) == 20
 

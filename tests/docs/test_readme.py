@@ -17,6 +17,9 @@ HOME = "/home/ann"
 RUN_ELSEWHERE = {
     "./dev demo": "tests/cli/test_demo.py::test_the_demonstration_shows_what_the_store_holds",
     "./dev test": "tests/docs/test_readme.py::test_the_commands_and_examples_of_the_readme_run",  # it is what runs this
+    ". ~/catalog-environment/bin/activate": (
+        "tests/package/test_package.py::test_a_wheel_built_from_an_sdist_built_from_a_clone_works"
+    ),
     "python3 -m venv": "tests/package/test_package.py::test_a_wheel_built_from_an_sdist_built_from_a_clone_works",
     "~/catalog-environment/bin/pip install": (
         "tests/package/test_package.py::test_a_wheel_built_from_an_sdist_built_from_a_clone_works"
