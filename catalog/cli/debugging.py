@@ -36,7 +36,8 @@ def upgrade_check(
     """The full upgrade of a scratch copy of each store, and everything that is wrong with it."""
     from catalog.checking import check_upgrade  # noqa: PLC0415
 
-    verdicts, unchecked = list[Verdict](), list[Unchecked]()
+    verdicts: list[Verdict] = []
+    unchecked: list[Unchecked] = []
     for own in environments:
         place = None if scratch is None else Path(scratch)
         try:

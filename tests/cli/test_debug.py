@@ -243,7 +243,7 @@ def test_a_vacuum_deletes_what_nothing_refers_to(store_of: Stores) -> None:
     tried = call("debug", "vacuum", "--retention", "0s", "--dry-run", "--store", store)
     assert (tried["done"], tried["files"] > 0, tried["size"] > 0) == (False, True, True)
     assert {path for path in before if path.endswith(".parquet")} <= bytes_of(store).keys()
-    told = call("debug", "vacuum", "--retention", "0s", "--store", store)
+    told = call("debug", "vacuum", "--retention", "0s", "--yes", "--store", store)
     assert (told["done"], told["files"], told["size"]) == (True, tried["files"], tried["size"])
     assert rows_of(store) == rows
     assert fail("debug", "vacuum", "--retention", "soon", "--store", store, expect=Exit.USAGE).code == "UsageError"

@@ -90,7 +90,6 @@ def test_a_doubled_dollar_is_one(tmp_path: Path) -> None:
         ("[tool.catalog", {}, {}, "it is no TOML"),
         ("[tool.catalog]\nlock_timeout = 'soon'", {}, {}, "a duration is a number of seconds"),
         ("[tool.catalog]\nstore = 'x'", {"env": "prod"}, {}, "catalog.toml has: none"),
-        ("", {"env": "prod"}, {}, "no file with [tool.catalog] was found"),
         ("", {"deploy_generation": "-1"}, {}, "--deploy-generation: '-1' does not fit"),
         ("", {"config_file": "missing.toml"}, {}, "it cannot be read: No such file or directory"),
         ("[other]", {"config_file": "catalog.toml"}, {}, "it has no table [tool.catalog]"),
@@ -120,6 +119,12 @@ def test_what_is_not_understood_is_refused(
 def test_durations_have_units(text: object, expected: float) -> None:
     """Seconds where none is given."""
     assert seconds(text) == expected
+
+
+def test_an_environment_without_a_file_is_refused(tmp_path: Path) -> None:
+    """There is nowhere that it could be written."""
+    with pytest.raises(SettingError, match=r"no file with \[tool.catalog\] was found"):
+        read_settings({"env": "prod"}, {}, tmp_path)
 
 
 def test_a_settings_file_without_its_table_is_refused(folder: Path) -> None:

@@ -45,15 +45,20 @@ ASKING: dict[str, tuple[Callable[[Stores], Path], Callable[[Path], list[str]], l
     "undo": (
         lambda stores: stores(21, 22),
         lambda _: ["undo"],
-        ["goes back from version 22 to 21: v21_to_v22", "Its leader is fenced"],
+        ["goes back from version 22 to 21: v21_to_v22", "Its leader will be fenced"],
         "--yes",
     ),
-    "abort": (_running, lambda _: ["abort"], ["v18_to_v19 is said to run", "is fenced"], "--yes"),
-    "repair": (_running, lambda _: ["repair"], ["v18_to_v19 is said to run", "is dead", "This is mended"], "--yes"),
+    "abort": (_running, lambda _: ["abort"], ["v18_to_v19 is said to run", "will be fenced"], "--yes"),
+    "repair": (
+        _running,
+        lambda _: ["repair"],
+        ["v18_to_v19 is said to run", "is dead", "This will be mended"],
+        "--yes",
+    ),
     "repair --checksums": (
         _forged,
         lambda _: ["repair", "--checksums"],
-        ["v16_to_v17: recorded 0000", "This is mended"],
+        ["v16_to_v17: recorded 0000", "This will be mended"],
         "--yes",
     ),
     "debug edit": (
