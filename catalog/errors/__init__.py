@@ -37,6 +37,11 @@
     ├── WriterSchemaError           write with the latest schema
     ├── ShardFinalizedError         use the shard that took its place
     ├── TableTooLargeError          read batch by batch
+    ├── UnfitBuiltinsError          fix the list of builtins
+    ├── UninstructedSchemaError     add an instruction
+    ├── UnfitEvolutionError         fix the schema or the instruction
+    ├── BuiltinsTooNewError         upgrade this program
+    ├── BuiltinOvertakenError       stop this process
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
     ├── StoreTooOldError            upgrade the store with an earlier release first
@@ -81,6 +86,13 @@ An error says in its own text what happened, why, and what to do next, and carri
 built from its facts alone, so that it survives pickling between Spark's processes.
 """
 
+from catalog.errors.builtins import (
+    BuiltinOvertakenError,
+    BuiltinsTooNewError,
+    UnfitBuiltinsError,
+    UnfitEvolutionError,
+    UninstructedSchemaError,
+)
 from catalog.errors.commands import (
     FindingsError,
     SettingError,
@@ -176,6 +188,8 @@ from catalog.errors.versions import (
 
 __all__ = [
     "BeingRemovedError",
+    "BuiltinOvertakenError",
+    "BuiltinsTooNewError",
     "CatalogError",
     "ChecksumError",
     "ClosedError",
@@ -239,9 +253,12 @@ __all__ = [
     "UndecodableRowError",
     "UndoneError",
     "UnfinishedStepError",
+    "UnfitBuiltinsError",
     "UnfitColumnError",
+    "UnfitEvolutionError",
     "UnfitJsonError",
     "UnfitSchemaError",
+    "UninstructedSchemaError",
     "UnknownCollectionError",
     "UnsupportedMessageError",
     "UnwrittenStepError",

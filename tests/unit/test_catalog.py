@@ -13,6 +13,8 @@ import pytest
 import catalog
 from catalog import errors
 from catalog.errors import (
+    BuiltinOvertakenError,
+    BuiltinsTooNewError,
     CatalogError,
     GeneratedCodeError,
     ReaderFencedError,
@@ -20,7 +22,10 @@ from catalog.errors import (
     StoreTooNewError,
     StoreTooOldError,
     TableTooLargeError,
+    UnfitBuiltinsError,
+    UnfitEvolutionError,
     UnfitSchemaError,
+    UninstructedSchemaError,
     WriterSchemaError,
 )
 from catalog.objects import RoleId, RoleKey, RoleValue
@@ -84,6 +89,11 @@ def test_a_store_that_is_too_new_is_refused_with_the_way_out(number: int) -> Non
         ShardFinalizedError("shards/s1"),
         TableTooLargeError("shards/s1", 7),
         UnfitSchemaError("name", "it is there twice"),
+        UnfitBuiltinsError("catalog.audit_events", "it is declared twice"),
+        UninstructedSchemaError("catalog.audit_events", "f1", "f2", "0.1.0", "0.2.0"),
+        UnfitEvolutionError("catalog.audit_events", "actor", "actor: a field keeps its type, from string to int8"),
+        BuiltinsTooNewError("0.1.0", "0.2.0", ("catalog.audit_events",)),
+        BuiltinOvertakenError("catalog.audit_events", "s1", "actor: a field keeps its type, from string to int8"),
     ],
 )
 def test_every_error_survives_pickling_with_its_facts(error: CatalogError) -> None:
