@@ -82,6 +82,10 @@ class Declared:
             if name not in present and mechanism is not Mechanism.REPLACEMENT:
                 raise UnfitBuiltinsError(str(name), "it is no longer there, and its last instruction is no REPLACEMENT")
 
+    def lacks(self, earlier: Declared) -> tuple[Instruction, ...]:
+        """Instructions of an earlier build that this one does not have: nobody can come here from there in safety."""
+        return tuple(one for one in earlier.instructions if one not in self.instructions)
+
     def fingerprints(self) -> Mapping[str, str]:
         """Of every builtin, by its name as people know it."""
         return {str(builtin.name): builtin.fingerprint for builtin in self.builtins}

@@ -120,16 +120,22 @@ def select(instructions: Iterable[Instruction], after: Build | None, upto: Build
 
 
 def _plan_under_newer(declared: Declared, stored: Stored, newest: Build) -> Plan:
-    """An older build may go on with what a newer one left as it was, and migrates nothing."""
-    kept, changed = [], []
+    """An older build may go on with what a newer one left as it was, and migrates nothing.
+
+    One that has instructions of its own left may not: the newer build would follow them again, and give up data that
+    were written meanwhile.
+    """
+    due = select(declared.instructions, stored.version, declared.build)
+    kept = []
+    changed = {str(name) for name in due if name in stored.builtins}
     for builtin in declared.builtins:
         mapped = stored.builtins.get(builtin.name)
         if mapped is not None and mapped.fingerprint == builtin.fingerprint:
             kept.append(Change(builtin, mapped))
         else:
-            changed.append(str(builtin.name))
+            changed.add(str(builtin.name))
     if changed:
-        raise BuiltinsTooNewError(str(declared.build), str(newest), tuple(changed))
+        raise BuiltinsTooNewError(str(declared.build), str(newest), tuple(sorted(changed)))
     return Plan(stored.version, declared.build, kept=tuple(kept), overtaken_by=newest)
 
 

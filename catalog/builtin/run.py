@@ -13,7 +13,7 @@ from dataclasses import dataclass, field
 from catalog.builtin.declared import Builtin, BuiltinName, Declared
 from catalog.builtin.entries import Entries, Entry, Logs
 from catalog.builtin.evolving import adopt, evolve, require_compatible
-from catalog.builtin.plan import Change, Mapped, Plan, Stored, plan
+from catalog.builtin.plan import Change, Mapped, Plan, plan
 from catalog.builtin.records import Fact, Records
 from catalog.errors import (
     BuiltinOvertakenError,
@@ -88,20 +88,13 @@ def run_read_only(process: Process) -> Outcome:
     gone: set[str] = set()
     while True:
         records = process.begin()
-        stored = records.stored(process.declared)
-        planned = plan(process.declared, stored)
+        planned = plan(process.declared, records.stored(process.declared))
         try:
-            outcome = _looked_at(process, planned, frozenset(records.unfinalized()))
-        except BuiltinOvertakenError:
-            if _is_current(process, stored, {}):
-                raise
-        except ShardFinalizedError as error:
-            if error.uri in gone and _is_current(process, stored, {}):
+            return _looked_at(process, planned, frozenset(records.unfinalized()))
+        except ShardFinalizedError as error:  # a leader was quicker: another shard has taken its place, or none has
+            if error.uri in gone:
                 raise
             gone.add(error.uri)
-        else:
-            if _is_current(process, stored, outcome.used):
-                return outcome
 
 
 def run_leader(process: Process) -> Outcome:
@@ -222,13 +215,6 @@ def _replacements(
     for id_, builtin in builtins.items():
         adopt(process.made_shard(own[id_]), builtin, own[id_])
     return {builtin.name: _used(builtin, id_, own[id_]) for id_, builtin in builtins.items()}
-
-
-def _is_current(process: Process, stored: Stored, used: Mapping[BuiltinName, Used]) -> bool:
-    """Whether a leader has changed nothing that a plan was made from, and given up nothing that came of it."""
-    records = process.begin()
-    condemned = frozenset(records.unfinalized())
-    return records.stored(process.declared) == stored and not any(own.shard in condemned for own in used.values())
 
 
 def _used(builtin: Builtin, id_: int | None, shard: str | None) -> Used:

@@ -84,6 +84,7 @@ def test_builtins_that_a_build_does_not_know_are_left_alone() -> None:
 def test_an_older_build_goes_on_with_what_a_newer_one_left_as_it_was() -> None:
     """So that a patch can be taken back; nothing is migrated, whatever the instructions say."""
     found = plan(declared(2, Instruction(build(2), A, REPLACEMENT), a=FIRST), stored(3, a=FIRST, b=SECOND))
+    assert plan(declared(2, a=FIRST), stored(1, begun=3, a=FIRST)).overtaken_by == build(3)
     assert [change.mapped.shard for change in found.kept] == ["s1"]
     assert (found.has_work, found.overtaken_by) == (False, build(3))
 
@@ -95,6 +96,13 @@ def test_an_older_build_is_told_which_to_use_if_a_newer_one_changed_something(st
         plan(declared(2, Instruction(build(2), A, EVOLUTION), a=FIRST), state)
     assert caught.value.names == ("catalog.a",)
     assert caught.value.next == "run build 0.3.0 or later"
+
+
+def test_an_older_build_that_has_not_finished_itself_is_told_to_leave_it_to_the_newer() -> None:
+    """That one follows the same instruction again, and would give up what was written meanwhile."""
+    with pytest.raises(BuiltinsTooNewError) as caught:
+        plan(declared(2, Instruction(build(2), A, REPLACEMENT), a=FIRST), stored(1, begun=3, a=FIRST))
+    assert caught.value.names == ("catalog.a",)
 
 
 @pytest.mark.parametrize(
