@@ -1,8 +1,9 @@
-"""The golden files: what a new store of each version holds, and what each step makes of generated rows.
+"""The golden files: what a new store of each version holds, what each step makes of generated rows, and which builtins
+the last release had.
 
-`./dev golden` runs this module, and writes what the newest version still lacks. With names it makes those again:
-`initial`, or a step such as `v17_to_v18`. A step that was released makes the same of the same rows for ever; to make
-its digest again is refused as long as it does not.
+`./dev golden` runs this module, and writes what the newest version or release still lacks. With names it makes those
+again: `initial`, `builtins`, or a step such as `v17_to_v18`. A step that was released makes the same of the same rows
+for ever; to make its digest again is refused as long as it does not.
 """
 
 from __future__ import annotations
@@ -19,15 +20,21 @@ from typing import Any
 from google.protobuf import json_format
 
 from catalog import open_catalog
+from catalog.builtin.declared import BuiltinName, Declared
+from catalog.builtin.plan import Mapped, Stored, plan
+from catalog.builtins import DECLARED
 from catalog.engine.journal import Journal
 from catalog.engine.run import upgrade
 from catalog.engine.step import Runner
+from catalog.errors import UninstructedSchemaError
 from catalog.generator import generate
 from catalog.handle import Catalog
+from catalog.project import Build
 from catalog.spark.jobs import SparkJobs
 from catalog.spark.session import find_session
 from catalog.stash.collections import Registry
 from catalog.upgrade import PROJECT
+from catalog.version import BUILD
 from tests.upgrade.stores import digest, log_of, rows_at
 
 ROWS, SEED = 1_500, 22
@@ -35,6 +42,7 @@ COMMAND = "./dev golden"
 FOLDER = Path(__file__).parents[1] / "golden"
 INITIAL = FOLDER / f"initial_v{PROJECT.current}.json"
 DIGESTS = FOLDER / "digests.json"
+FINGERPRINTS = FOLDER / "builtin_fingerprints.json"
 HASHES = Path(__file__).parents[2] / "proto" / "hashes.json"
 
 
@@ -44,6 +52,15 @@ class StepDigests:
 
     before: str
     after: str
+
+
+@dataclass(frozen=True, slots=True)
+class ReleasedBuiltins:
+    """What the last release had."""
+
+    release: str
+    builtins: dict[str, dict[str, Any]]
+    """By their names as people know them: the three parts of each, and its fingerprint."""
 
 
 class FrozenStepError(Exception):
@@ -77,7 +94,45 @@ def read_digests() -> dict[str, StepDigests]:
 def lacking() -> list[str]:
     """What the newest version still lacks."""
     known = read_digests()
-    return [*([] if INITIAL.is_file() else ["initial"]), *(name for name in STEPS if name not in known)]
+    fixed = [] if INITIAL.is_file() else ["initial"]
+    if is_release(BUILD) and read_released().release != BUILD:
+        fixed.append("builtins")
+    return [*fixed, *(name for name in STEPS if name not in known)]
+
+
+def is_release(build: str) -> bool:
+    """Whether a build is given to users: its version is a number and nothing else."""
+    return str(Build.parse(build)) == build
+
+
+def read_released() -> ReleasedBuiltins:
+    return ReleasedBuiltins(**json.loads(FINGERPRINTS.read_text(encoding="utf-8")))
+
+
+def require_instructions(declared: Declared, released: ReleasedBuiltins) -> None:
+    """Refuse a schema that changed since the last release, and a builtin that went, without an instruction."""
+    names = {
+        text: BuiltinName(entry["schema_name"], entry["object_type"], entry["object_name"])
+        for text, entry in released.builtins.items()
+    }
+    mapped = {names[text]: Mapped(1, entry["fingerprint"], "s1") for text, entry in released.builtins.items()}
+    planned = plan(declared, Stored(Build.parse(released.release), None, mapped))
+    present = {builtin.name for builtin in declared.builtins}
+    for text, name in names.items():
+        if name not in present and name not in planned.given_up:
+            fingerprint = mapped[name].fingerprint
+            raise UninstructedSchemaError(text, fingerprint, "none", released.release, str(declared.build))
+
+
+def write_released(declared: Declared) -> None:
+    """Record the builtins of a release, as soon as the build is one."""
+    require_instructions(declared, read_released())
+    builtins = {
+        str(one.name): {**asdict(one.name), "fingerprint": one.fingerprint}
+        for one in sorted(declared.builtins, key=lambda one: one.name)
+    }
+    content = asdict(ReleasedBuiltins(str(declared.build), builtins))
+    FINGERPRINTS.write_text(json.dumps(content, indent=2) + "\n", encoding="utf-8")
 
 
 def write_initial() -> None:
@@ -119,14 +174,21 @@ def main(words: list[str]) -> int:
     parser = argparse.ArgumentParser(
         prog=COMMAND, description="Write the golden files that are lacking, or some again."
     )
-    parser.add_argument("names", nargs="*", help="initial, or a step such as v17_to_v18; none: whatever is lacking")
+    parser.add_argument(
+        "names", nargs="*", help="initial, builtins, or a step such as v17_to_v18; none: whatever is lacking"
+    )
     names = parser.parse_args(words).names or lacking()
-    if unknown := set(names) - {"initial", *STEPS}:
-        parser.error(f"there is no {', '.join(sorted(unknown))}; there are initial, {', '.join(STEPS)}")
+    if unknown := set(names) - {"initial", "builtins", *STEPS}:
+        parser.error(f"there is no {', '.join(sorted(unknown))}; there are initial, builtins, {', '.join(STEPS)}")
+    if "builtins" in names and not is_release(BUILD):
+        parser.error(f"{BUILD} is no release: its builtins may still change")
     if "initial" in names:
         write_initial()
         print(f"wrote tests/golden/{INITIAL.name}: review what a new store holds")
-    if steps := [name for name in names if name != "initial"]:
+    if "builtins" in names:
+        write_released(DECLARED)
+        print(f"wrote tests/golden/{FINGERPRINTS.name}: what {BUILD} has")
+    if steps := [name for name in names if name in STEPS]:
         try:
             write_digests(steps)
         except FrozenStepError as error:

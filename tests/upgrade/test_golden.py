@@ -79,4 +79,4 @@ def test_what_there_is_not_is_said(capsys: pytest.CaptureFixture[str]) -> None:
     """A step is named as its module is."""
     with pytest.raises(SystemExit):
         main(["v1_to_v2"])
-    assert "there is no v1_to_v2; there are initial, " in capsys.readouterr().err
+    assert "there is no v1_to_v2; there are initial, builtins, " in capsys.readouterr().err
