@@ -100,6 +100,7 @@ SOAKS: dict[str, list[str]] = {
     "sizes": ["tests/contract/test_sizes.py"],
     "upgrades": ["tests/kills"],
     "shards": ["tests/shard/test_properties.py"],
+    "builtins": ["tests/builtin/test_simulation.py"],
 }
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import random
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field
+from enum import StrEnum
 
 from catalog.builtin.declared import BuiltinName, Declared, Mechanism
 from catalog.builtin.entries import MIGRATION_SHARD, Entries
@@ -57,10 +58,22 @@ def lead(process: Process) -> Outcome:
     return run_leader(process)
 
 
+class Kind(StrEnum):
+    """What a round is about."""
+
+    UPGRADE = "upgrade"
+    DUEL = "duel"
+    RIVALS = "rivals"
+
+
+KINDS = (Kind.UPGRADE, Kind.UPGRADE, Kind.DUEL, Kind.RIVALS)
+
+
 @dataclass
 class World:
     chance: random.Random
     releases: list[Declared]
+    kinds: tuple[Kind, ...] = KINDS
     disk: Disk = field(default_factory=Disk)
     generation: int = 2
     past: list[tuple[int, int]] = field(default_factory=list)
@@ -90,7 +103,8 @@ class World:
 
     def round(self) -> None:
         """Some deployments at once, and now and then one of before again."""
-        wanted = self.chance.choice([self.upgrade, self.upgrade, self.duel, self.rivals])()
+        kinds = {Kind.UPGRADE: self.upgrade, Kind.DUEL: self.duel, Kind.RIVALS: self.rivals}
+        wanted = kinds[self.chance.choice(self.kinds)]()
         if self.past and self.chance.random() < 0.5:
             wanted.append((*self.chance.choice(self.past[-4:]), "read"))
         self.past += [(number, generation) for number, generation, _ in wanted]
@@ -225,9 +239,7 @@ class World:
 
     def check(self) -> None:
         """At rest: nothing is lost, the store is what it says it is, and every build that may start does."""
-        for name in self.disk.shards():
-            self.note_finalized(name)
-        assert self.violations == []
+        self.look_around()
         stored, entries = self.stored(), Entries(self.disk.open, NOBODY).read()
         known = {*self.mapped(), *self.records().unfinalized(), *(one.shard for one in entries), MIGRATION_SHARD}
         lost = self.disk.shards() - self.finalized - known
@@ -247,6 +259,12 @@ class World:
         if there:
             number, generation = self.chance.choice(there)
             run_read_only(open_process(self.disk.forked(), self.releases[number - 1], generation))
+
+    def look_around(self) -> None:
+        """Also at what was finalised by a commit that arrived late."""
+        for name in self.disk.shards():
+            self.note_finalized(name)
+        assert self.violations == []
 
     def check_store(self, declared: Declared, stored: Stored) -> None:
         """A store that was migrated to a build, and that no newer one has begun on, has its schemas."""
@@ -268,6 +286,7 @@ class World:
         """The newest build leads; what is there then is what it uses, and nothing else."""
         declared, generation = self.releases[-1], self.generation + 5
         self.disk.deliver()
+        self.look_around()
         process = open_process(self.disk, declared, generation)
         process.stash.take_over(generation, "test")
         self.took_over((declared.build, generation))
@@ -305,6 +324,6 @@ class World:
         return {value.shard: key.id for key, value in rows}  # type: ignore[attr-defined]
 
 
-def make_world(seed: int) -> World:
+def make_world(seed: int, kinds: tuple[Kind, ...] = KINDS) -> World:
     chance = random.Random(seed)  # noqa: S311 - no secret
-    return World(chance, Author(chance).releases(RELEASES, BUILTINS))
+    return World(chance, Author(chance).releases(RELEASES, BUILTINS), kinds)
