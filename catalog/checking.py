@@ -30,7 +30,6 @@ from catalog.engine.types import registry_of
 from catalog.engine.verdict import Look, Outcome, StepVerdict, Trouble, Verdict
 from catalog.errors import (
     CatalogError,
-    NotAStoreError,
     NotInitializedError,
     PreflightError,
     RetiredError,
@@ -46,7 +45,7 @@ from catalog.spark.session import find_session
 from catalog.stash.collections import Registry
 from catalog.stash.findings import Code
 from catalog.stash.fsck import fsck
-from catalog.stash.identity import Identity, read_identity
+from catalog.stash.identity import Identity, require_identity
 from catalog.stash.stash import Stash
 
 if TYPE_CHECKING:
@@ -73,9 +72,7 @@ def check_upgrade(
     """
     began = time.perf_counter()
     storage = open_storage(store_uri, options)
-    identity = read_identity(storage, project.name)
-    if identity is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+    identity = require_identity(storage, project.name)
     subject = _Subject(project, storage.uri, options, identity, spark)
     place = scratch or Path(tempfile.gettempdir())
     if not os.access(place, os.W_OK | os.X_OK):

@@ -18,7 +18,6 @@ from pathlib import Path
 from catalog.errors import (
     CatalogError,
     CopyTargetError,
-    NotAStoreError,
     NotInitializedError,
     RetiredError,
     StoreFullError,
@@ -30,7 +29,7 @@ from catalog.project import Project
 from catalog.stash.belongings import STASH, find_belongings
 from catalog.stash.consolidation import base_tables
 from catalog.stash.heartbeat import release
-from catalog.stash.identity import PATH, is_unfinished, make_identity, read_identity
+from catalog.stash.identity import PATH, is_unfinished, make_identity, require_identity
 from catalog.stash.view import Bases, load_view
 
 _ATTEMPTS_MAX = 10
@@ -71,9 +70,7 @@ def copy_store(
     If what is copied is retired meanwhile, the copy begins again with the newest state; if it fails, whatever it wrote
     is removed.
     """
-    identity = read_identity(source, project.name)
-    if identity is None:
-        raise NotAStoreError(source.uri, source.found() or "there is no store.json")
+    identity = require_identity(source, project.name)
     log = DeltaLog(f"{source.uri}/{STASH}", source_options)
     _require_apart(source, source_options, target, target_options)
     _require_empty(target)

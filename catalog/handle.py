@@ -80,6 +80,10 @@ class Catalog:
         return self._stash.head.state.fence.epoch
 
     @property
+    def deploy_generation(self) -> int:
+        return self._stash.head.state.fence.generation
+
+    @property
     def ts(self) -> int:
         """The ts that is shown; of a store that is upgraded in a scratch copy, that of the store itself."""
         return self._stash.ts if self._rebuild is None or self._copied_ts is None else self._copied_ts

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 
 from catalog.engine.types import ENGINE_COLLECTIONS, row_types
-from catalog.errors import DamagedIdentityError, NotAStoreError, StoreTooNewError, StoreTooOldError
+from catalog.errors import DamagedIdentityError, StoreTooNewError, StoreTooOldError
 from catalog.log.delta import DeltaLog
 from catalog.log.storage import Storage
 from catalog.project import Project
@@ -19,7 +19,7 @@ from catalog.stash.constraints import Constraints
 from catalog.stash.encodings import Types
 from catalog.stash.findings import OTHER_BUILD, RESTORE_FILE, Code, Findings, Report
 from catalog.stash.fsck import check
-from catalog.stash.identity import PATH, read_identity
+from catalog.stash.identity import PATH, no_store, read_identity
 
 
 def check_store(project: Project, storage: Storage, options: Mapping[str, str], *, every_state: bool = False) -> Report:
@@ -43,7 +43,7 @@ def check_store(project: Project, storage: Storage, options: Mapping[str, str], 
 
 def _require_stash(storage: Storage) -> None:
     if next(iter(storage.paths(STASH)), None) is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+        raise no_store(storage)
 
 
 def _types(project: Project, version: int | None, findings: Findings) -> Types:

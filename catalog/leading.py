@@ -15,7 +15,7 @@ from dataclasses import dataclass
 from math import inf
 from typing import TYPE_CHECKING
 
-from catalog.errors import LegacyRowsError, NotAStoreError, NotInitializedError, TimedOutError, VersionChangedError
+from catalog.errors import LegacyRowsError, NotInitializedError, TimedOutError, VersionChangedError
 from catalog.handle import Place
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence, Log, Mark
@@ -23,7 +23,7 @@ from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, sweep, wait_for_leader
-from catalog.stash.identity import Identity, read_identity
+from catalog.stash.identity import require_identity
 from catalog.stash.stash import Stash
 
 if TYPE_CHECKING:
@@ -61,7 +61,7 @@ class Leader:
 def leading(place: Place, patience: Patience) -> Iterator[Leader]:
     """Lead an existing store until the end of the block, and let whoever waits go ahead then."""
     storage, log = existing(place)
-    store = identify(storage, place.project).id
+    store = require_identity(storage, place.project.name).id
     while True:
         stash = own_stash(place.project, log)
         try:
@@ -79,16 +79,8 @@ def leading(place: Place, patience: Patience) -> Iterator[Leader]:
 def existing(place: Place) -> tuple[Storage, DeltaLog]:
     """The storage of a store that is there, and its log."""
     storage = open_storage(place.uri, place.options)
-    identify(storage, place.project)
+    require_identity(storage, place.project.name)
     return storage, DeltaLog(f"{storage.uri}/stash", place.options)
-
-
-def identify(storage: Storage, project: Project) -> Identity:
-    """What a store is that is there."""
-    identity = read_identity(storage, project.name)
-    if identity is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
-    return identity
 
 
 def own_stash(project: Project, log: Log) -> Stash:

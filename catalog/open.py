@@ -27,8 +27,6 @@ from catalog.errors import (
 from catalog.handle import Catalog, Mode, Place
 from catalog.leading import (
     Patience,
-    existing,
-    identify,
     open_journal,
     own_stash,
     require_messages,
@@ -41,7 +39,7 @@ from catalog.log.storage import Storage, open_storage
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import was_led
-from catalog.stash.identity import is_unfinished, make_identity, read_identity
+from catalog.stash.identity import Identity, is_unfinished, make_identity, read_identity, require_identity
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
 
@@ -71,11 +69,11 @@ def open_store(
     upgrading: Upgrading | None = None,
 ) -> Catalog:
     storage = open_storage(os.fspath(store), options)
-    opening = _Opening(project, storage, options, patience, upgrading or Upgrading())
-    if mode is not Mode.LEADER:
-        existing(opening.place)
-    elif read_identity(storage, project.name) is None:
-        _make_store(storage, project)
+    if mode is Mode.LEADER:
+        identity = read_identity(storage, project.name) or _make_store(storage, project)
+    else:
+        identity = require_identity(storage, project.name)
+    opening = _Opening(project, storage, identity, options, patience, upgrading or Upgrading())
     match mode:
         case Mode.LEADER:
             return opening.lead()
@@ -91,6 +89,7 @@ def open_store(
 class _Opening:
     project: Project
     storage: Storage
+    identity: Identity
     options: Mapping[str, str]
     patience: Patience
     upgrading: Upgrading
@@ -118,7 +117,7 @@ class _Opening:
 
     def _make_log(self, log: DeltaLog) -> None:
         """A log where there is none yet; a store that was ever led has one, or it is lost."""
-        if was_led(self.storage, identify(self.storage, self.project).id):
+        if was_led(self.storage, self.identity.id):
             try:
                 log.verify()
             except NoStoreError as error:
@@ -127,7 +126,7 @@ class _Opening:
             raise NotAStoreError(self.storage.uri, "it was removed while it was being opened")
 
     def _serve(self, log: Log, stash: Stash, fence: Fence) -> Catalog:
-        heartbeat = show_life(self.storage, fence, self.patience, identify(self.storage, self.project).id)
+        heartbeat = show_life(self.storage, fence, self.patience, self.identity.id)
         try:
             if Mark.STASH_VERSION not in stash.head.state.marks:
                 initialize_stash(self.project, stash)
@@ -221,12 +220,12 @@ class _Opening:
         upgrade(runner, reapply=reapply)
 
 
-def _make_store(storage: Storage, project: Project) -> None:
+def _make_store(storage: Storage, project: Project) -> Identity:
     """Make an empty place a store; several processes may do so at once."""
     stray = next((entry for entry in storage.entries("heartbeats") if not is_unfinished(entry.path)), None)
     if stray is not None and read_identity(storage, project.name) is None:
         raise NotAStoreError(storage.uri, f"there is no store.json, but {stray.path} is there")
-    make_identity(storage, project.name)
+    return make_identity(storage, project.name)
 
 
 def _version(stash: Stash) -> int:

@@ -16,7 +16,6 @@ from catalog.errors import (
     ForeignTableError,
     LogTooNewError,
     NoStoreError,
-    NotAStoreError,
     StaleGenerationError,
     VersionChangedError,
 )
@@ -26,7 +25,7 @@ from catalog.log.storage import Storage, each
 from catalog.project import Project
 from catalog.stash.belongings import STASH, Belongings, find_belongings
 from catalog.stash.collections import Registry
-from catalog.stash.identity import PATH, Identity, doom, read_doomed
+from catalog.stash.identity import PATH, Identity, doom, no_store, read_doomed
 from catalog.stash.stash import Stash
 
 
@@ -95,7 +94,7 @@ def remove_store(project: Project, storage: Storage, options: Mapping[str, str],
 def _identity(project: Project, storage: Storage) -> tuple[Identity, bool]:
     found = read_doomed(storage, project.name)
     if found is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+        raise no_store(storage)
     return found
 
 

@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
-from typing import TYPE_CHECKING, Self
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from typing import TYPE_CHECKING, Any, Self
 
-from catalog.errors import NotAStoreError, NotInitializedError, StepTimedOutError, UsageError
+from catalog.errors import NotInitializedError, StepTimedOutError, UsageError
 from catalog.handle import Place
 from catalog.leading import Patience
 from catalog.log.delta import DeltaLog
@@ -15,7 +15,7 @@ from catalog.log.protocol import Mark, State
 from catalog.log.storage import Storage, open_storage
 from catalog.project import Project, load_project
 from catalog.stash.collections import Registry
-from catalog.stash.identity import Identity, read_identity
+from catalog.stash.identity import Identity, require_identity
 
 if TYPE_CHECKING:
     from catalog.cli.settings import Settings
@@ -54,10 +54,6 @@ class Environment:
             settings["timeout"],
         )
 
-    def at(self, store: str) -> Self:
-        """The same for another store."""
-        return replace(self, store=store)
-
     @property
     def storage(self) -> Storage:
         return open_storage(self.store, self.options)
@@ -74,9 +70,7 @@ class Environment:
     def look(self) -> Look:
         """The store as it is now, of any version, without touching it."""
         storage = self.storage
-        identity = read_identity(storage, self.project.name)
-        if identity is None:
-            raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+        identity = require_identity(storage, self.project.name)
         log = DeltaLog(f"{storage.uri}/stash", self.options)
         return Look(self, storage, identity, log, log.state(log.verify()))
 
@@ -97,6 +91,12 @@ class Look:
         if version is None:
             raise NotInitializedError(self.storage.uri)
         return version
+
+    @property
+    def holder(self) -> str:
+        """Who led it last, for people to read."""
+        rows: Sequence[tuple[Any, Any]] = self.journal.rows("fence_token")
+        return next((str(value.holder) for _, value in rows), "")
 
     @property
     def journal(self) -> Journal:

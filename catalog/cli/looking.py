@@ -35,14 +35,12 @@ from catalog.project import Project
 
 if TYPE_CHECKING:
     from catalog.cli.settings import Settings
-    from catalog.engine.journal import Journal
 
 
 def info(environment: Environment, *, check: bool = False) -> Answer:
     """Where a store stands; with `check`, an answer that says so if it is not up to date and in order."""
     look = environment.look()
-    journal, project = look.journal, environment.project
-    events = read_events(journal)
+    project, events = environment.project, read_events(look.journal)
     found = Info(
         store=look.storage.uri,
         id=look.identity.id,
@@ -55,7 +53,7 @@ def info(environment: Environment, *, check: bool = False) -> Answer:
         frontier=look.state.frontier,
         deploy_generation=look.state.fence.generation,
         epoch=look.state.fence.epoch,
-        holder=_holder(journal),
+        holder=look.holder,
         pending=max(0, project.current - look.version),
         versions=tuple(_lines(project, look, events)),
     )
@@ -78,11 +76,6 @@ def validate(environment: Environment) -> Answer:
 def show_config(settings: Settings) -> Answer:
     """Every setting, and where it came from; secrets are not told."""
     return Answer(Configured(tuple(SettingLine(own.name, own.shown, own.source) for own in settings.all.values())))
-
-
-def _holder(journal: Journal) -> str:
-    rows: Sequence[tuple[Any, Any]] = journal.rows("fence_token")
-    return next((str(value.holder) for _, value in rows), "")
 
 
 def _lines(project: Project, look: Look, events: Sequence[Event]) -> Iterator[VersionLine]:

@@ -128,11 +128,9 @@ def dump(
 def epoch(environment: Environment) -> Answer:
     """Who leads a store, and whether it shows signs of life."""
     look = environment.look()
-    rows: Sequence[tuple[Any, Any]] = look.journal.rows("fence_token")
-    holder = next((str(value.holder) for _, value in rows), "")
     fence = look.state.fence
     sign = sign_of(look.storage, fence)
-    return Answer(Epoch(look.storage.uri, fence.generation, fence.epoch, holder, sign))
+    return Answer(Epoch(look.storage.uri, fence.generation, fence.epoch, look.holder, sign))
 
 
 def stats(environment: Environment, *, shape: bool = False, as_of: int | None = None) -> Answer:

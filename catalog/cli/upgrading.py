@@ -21,7 +21,7 @@ from catalog.cli.answers import (
 )
 from catalog.cli.environment import Environment, Look, Timed
 from catalog.cli.results import Answer
-from catalog.errors import NotInitializedError, UndoneError, UpgradeNeededError, UsageError
+from catalog.errors import NoStoreError, NotInitializedError, UndoneError, UpgradeNeededError, UsageError
 from catalog.handle import Mode
 from catalog.log.protocol import Mark
 from catalog.open import Upgrading, open_store
@@ -82,14 +82,13 @@ def start(
         patience = replace(patience, deploy_generation=0)
     mode = Mode.READ_ONLY if read_only else Mode.LEADER
     with open_store(environment.project, environment.store, mode, environment.options, patience, upgrading) as cat:
-        state = environment.look().state
         started = Started(
             environment.storage.uri,
             str(mode),
             before,
             cat.version,
-            state.fence.generation,
-            state.fence.epoch,
+            cat.deploy_generation,
+            cat.epoch,
             cat.ts,
             tuple(recorder.steps),
             copied,
@@ -104,9 +103,11 @@ def init(environment: Environment, *, dry_run: bool = False) -> Answer:
     """Make a store at the current version; one that is there already stays as it is."""
     project, uri = environment.project, environment.storage.uri
     before = _version(environment)
+    if before is not None:
+        return Answer(Initialized(uri, before, done=False, exists=True, rows={}))
     rows = _initial_rows(environment)
-    if before is not None or dry_run:
-        return Answer(Initialized(uri, before or project.current, done=False, exists=before is not None, rows=rows))
+    if dry_run:
+        return Answer(Initialized(uri, project.current, done=False, exists=False, rows=rows))
     patience = replace(environment.patience, deploy_generation=environment.deploy_generation or 0)
     with open_store(project, environment.store, Mode.LEADER, environment.options, patience) as cat:
         return Answer(Initialized(uri, cat.version, done=True, exists=True, rows=rows))
@@ -274,8 +275,6 @@ def _version(environment: Environment) -> int | None:
     """The version of a store; none if it is not there or not initialised."""
     if read_identity(environment.storage, environment.project.name) is None:
         return None
-    from catalog.errors import NoStoreError  # noqa: PLC0415
-
     try:
         return environment.look().state.marks.get(Mark.STASH_VERSION)
     except NoStoreError:

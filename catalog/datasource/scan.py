@@ -20,7 +20,6 @@ from catalog.datasource.request import Request
 from catalog.errors import (
     LegacyRowsError,
     MissingFileError,
-    NotAStoreError,
     NotInitializedError,
     UpgradeNeededError,
 )
@@ -30,7 +29,7 @@ from catalog.log.protocol import DataFile, FileKind, Log, Mark, State
 from catalog.log.storage import open_storage
 from catalog.project import Project
 from catalog.stash.collections import Collection, Registry
-from catalog.stash.identity import read_identity
+from catalog.stash.identity import require_identity
 
 _OPENING_BYTES = 128 * 1024
 """What it costs to open a file, as so many bytes read."""
@@ -110,8 +109,7 @@ def find(request: Request) -> Scan:
     """The files that hold what is asked for; clear errors if there are none that do."""
     project = request.load_project()
     storage = open_storage(request.store, request.storage)
-    if read_identity(storage, project.name) is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+    require_identity(storage, project.name)
     request = replace(request, store=storage.uri)
     log = _log(request)
     newest = log.state(log.verify())

@@ -14,14 +14,14 @@ import pyarrow.compute as pc
 from google.protobuf.descriptor import Descriptor
 
 from catalog.codec import bounded_batches, codec_for
-from catalog.errors import NotAStoreError, NotInitializedError
+from catalog.errors import NotInitializedError
 from catalog.generator.fields import descriptor_of, is_optional
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Log, Mark
 from catalog.log.storage import open_storage
 from catalog.project import Project
 from catalog.stash.collections import Collection, Registry
-from catalog.stash.identity import read_identity
+from catalog.stash.identity import require_identity
 
 _FINE_BITS = 6
 """Lengths are counted exactly up to so many bits, and longer ones rounded to them."""
@@ -60,8 +60,7 @@ def measure(
 ) -> Statistics:
     """Read a store of any version, one file at a time. Of rows that have no descriptors only sizes are told."""
     storage = open_storage(os.fspath(store), options)
-    if read_identity(storage, project.name) is None:
-        raise NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+    require_identity(storage, project.name)
     return measure_log(project, DeltaLog(f"{storage.uri}/stash", options))
 
 

@@ -50,6 +50,18 @@ def read_identity(storage: Storage, project: str) -> Identity | None:
     return identity
 
 
+def require_identity(storage: Storage, project: str) -> Identity:
+    """What the store here is; refuses a place that is none."""
+    identity = read_identity(storage, project)
+    if identity is None:
+        raise no_store(storage)
+    return identity
+
+
+def no_store(storage: Storage) -> NotAStoreError:
+    return NotAStoreError(storage.uri, storage.found() or "there is no store.json")
+
+
 def read_doomed(storage: Storage, project: str) -> tuple[Identity, bool] | None:
     """The same for whoever removes the store, and whether its removal began already."""
     return _read(storage, project)
