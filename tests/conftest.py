@@ -12,10 +12,11 @@ from pathlib import Path
 import pytest
 from hypothesis import settings
 
+from tests.browser import browser
 from tests.cluster.servers import cluster, connect_server
 from tests.gate.project_copy import Copy, cut_back
 
-__all__ = ["cluster", "connect_server"]
+__all__ = ["browser", "cluster", "connect_server"]
 
 settings.register_profile("default", deadline=None)  # machines are noisy: nothing here is timed
 settings.register_profile("soak", max_examples=2_000, deadline=None)
