@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import runpy
 import tomllib
 from pathlib import Path
 
@@ -13,17 +12,18 @@ from catalog import errors
 from catalog.cli.results import Exit
 from catalog.cli.settings import read_settings
 from catalog.errors import CatalogError
+from docs.writers.commands import BY_HAND, command_line, commands
+from docs.writers.errors import drawn_errors
 from tests.conftest import ROOT
 from tests.docs.pages import cited_tests
 
-REFERENCE = runpy.run_path(str(ROOT / "docs" / "reference.py"))
 COMMAND_LINE = ROOT / "docs" / "reference" / "cli.md"
 TEXT = COMMAND_LINE.read_text(encoding="utf-8")
 
 
 def test_the_tree_of_errors_is_drawn_as_the_classes_are() -> None:
     """Each error stands below the one it is caught by, and nobody is told nothing to do."""
-    drawn = REFERENCE["drawn_errors"]()
+    drawn = drawn_errors()
     classes = [getattr(errors, name) for name in errors.__all__]
     assert {name: parent for name, (parent, _) in drawn.items()} == {
         found.__name__: "" if found is CatalogError else found.__base__.__name__ for found in classes
@@ -33,14 +33,14 @@ def test_the_tree_of_errors_is_drawn_as_the_classes_are() -> None:
 
 def test_the_page_of_the_command_line_is_what_the_code_says() -> None:
     """What is written by hand after it stays as it is."""
-    assert REFERENCE["command_line"]() == TEXT
-    assert TEXT.partition(REFERENCE["BY_HAND"])[2].startswith("\n## Secrets\n")
+    assert command_line() == TEXT
+    assert TEXT.partition(BY_HAND)[2].startswith("\n## Secrets\n")
 
 
 def test_usage_fits_on_a_screen_of_80_columns() -> None:
     """Nobody has to scroll to the right."""
     blocks = re.findall(r"(?ms)^```text\n(.*?)^```$", TEXT)
-    assert len(blocks) == len(dict(REFERENCE["commands"]())) + 1
+    assert len(blocks) == len(dict(commands())) + 1
     assert [line for block in blocks for line in block.splitlines() if len(line) > 80] == []
 
 
