@@ -7,6 +7,7 @@ from typing import TYPE_CHECKING
 import click
 
 from catalog.cli.frame import Group, Run, command, pairs
+from catalog.cli.parameters import COLLECTION, FILE, FOLDER, STORE, VERSION
 from catalog.cli.results import Answer
 from catalog.cli.settings import is_secret
 
@@ -20,8 +21,8 @@ def debug() -> None:
 
 
 @command(debug)
-@click.option("--collection", "only", multiple=True, metavar="NAME", help="These alone; repeatable.")
-@click.option("--ignore", multiple=True, metavar="NAME", help="All but these; repeatable.")
+@click.option("--collection", "only", type=COLLECTION, multiple=True, metavar="NAME", help="These alone; repeatable.")
+@click.option("--ignore", type=COLLECTION, multiple=True, metavar="NAME", help="All but these; repeatable.")
 @click.option("--consolidate", is_flag=True, help="Only rows that are there, each once.")
 @click.option("--as-of", type=int, metavar="TS", help="As it was then.")
 def dump(run: Run, *, only: tuple[str, ...], ignore: tuple[str, ...], consolidate: bool, as_of: int | None) -> Answer:
@@ -50,7 +51,7 @@ def stats(run: Run, *, shape: bool, as_of: int | None) -> Answer:
 
 
 @command(debug, fences=True, leads=True)
-@click.argument("collection")
+@click.argument("collection", type=COLLECTION)
 @click.argument("key")
 @click.argument("value")
 @click.option("--protected", is_flag=True, help="Allow the engine's own rows: version, fence, events.")
@@ -69,7 +70,7 @@ def edit(run: Run, *, collection: str, key: str, value: str, protected: bool, ye
 
 
 @command(debug, fences=True, leads=True)
-@click.argument("collection")
+@click.argument("collection", type=COLLECTION)
 @click.argument("key")
 @click.option("--protected", is_flag=True, help="Allow the engine's own rows: version, fence, events.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
@@ -90,8 +91,8 @@ def _ask(run: Run, store: str, planned: Edit, *, yes: bool) -> None:
 
 
 @command(debug)
-@click.argument("source")
-@click.argument("target")
+@click.argument("source", type=STORE)
+@click.argument("target", type=STORE)
 @click.option("--target-option", multiple=True, metavar="NAME=VALUE", help="A storage option of the target alone.")
 def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) -> Answer:
     """Make a consistent copy of a live store, marked as a copy."""
@@ -103,8 +104,10 @@ def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) 
 
 
 @command(debug, "upgrade-check", on_spark=True)
-@click.argument("stores", nargs=-1, metavar="[STORE]...")
-@click.option("--scratch", metavar="DIR", help="Where the copies are made; by default the folder for temporary files.")
+@click.argument("stores", type=STORE, nargs=-1, metavar="[STORE]...")
+@click.option(
+    "--scratch", type=FOLDER, metavar="DIR", help="For the copies; by default the folder for temporary files."
+)
 def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> Answer:
     """Upgrade a scratch copy of each STORE, and tell everything that is wrong.
 
@@ -119,10 +122,12 @@ def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> 
 
 
 @command(debug)
-@click.option("--version", type=int, metavar="N", help="By default the oldest that can be upgraded.")
+@click.option("--version", type=VERSION, metavar="N", help="By default the oldest that can be upgraded.")
 @click.option("--rows", type=click.IntRange(0), metavar="N", default=1000, help="About so many (1000).")
 @click.option("--seed", type=int, metavar="N", default=0, help="The same seed makes the same rows (0).")
-@click.option("--like", metavar="FILE", help="What `debug stats --shape --format json` said of a real store.")
+@click.option(
+    "--like", type=FILE, metavar="FILE", help="What `debug stats --shape --format json` said of a real store."
+)
 def generate(run: Run, *, version: int | None, rows: int, seed: int, like: str | None) -> Answer:
     """Make up a store of any version, in an empty place."""
     from catalog.cli.debugging import generate  # noqa: PLC0415
@@ -139,7 +144,7 @@ def fsck(run: Run) -> Answer:
 
 
 @command(debug)
-@click.argument("collections", nargs=-1, metavar="[COLLECTION]...")
+@click.argument("collections", type=COLLECTION, nargs=-1, metavar="[COLLECTION]...")
 def compact(run: Run, *, collections: tuple[str, ...]) -> Answer:
     """Make few files of many; no row changes, and nobody is fenced."""
     from catalog.cli.debugging import compact  # noqa: PLC0415

@@ -19,6 +19,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from catalog import __version__
+from catalog.cli.parameters import ENVIRONMENT, FILE, STORE
 from catalog.cli.render import OutputError, Screen, show_help
 from catalog.cli.results import MEANINGS, Answer, Exit
 from catalog.cli.settings import OPTIONS, Settings, read_settings
@@ -103,9 +104,13 @@ def common(function: Callable[..., Any]) -> Callable[..., Any]:
     """The options of every command, and of the groups before it."""
     for option in reversed(
         [
-            click.option("-s", "--store", metavar="URI", help="The store: a folder, or the address of a prefix."),
-            click.option("-c", "--config-file", metavar="FILE", help="Read settings from here."),
-            click.option("--env", metavar="NAME", help="Take [tool.catalog.env.NAME] of the settings."),
+            click.option(
+                "-s", "--store", type=STORE, metavar="URI", help="The store: a folder, or the address of a prefix."
+            ),
+            click.option("-c", "--config-file", type=FILE, metavar="FILE", help="Read settings from here."),
+            click.option(
+                "--env", type=ENVIRONMENT, metavar="NAME", help="Take [tool.catalog.env.NAME] of the settings."
+            ),
             click.option("--format", type=click.Choice(["text", "json"]), help="For people, or one JSON document."),
             click.option(
                 "--storage-option",
@@ -138,7 +143,7 @@ def command(
         path = f"{group.name} {name or function.__name__}" if group.name else name or function.__name__
 
         def call(**given: Any) -> Exit:  # noqa: ANN401 - click's
-            settings = read_settings(_flags(click.get_current_context(), given))
+            settings = read_settings(flags_of(click.get_current_context()))
             screen = Screen(settings["format"], settings.secrets)
             own = {name: value for name, value in given.items() if name not in _FLAGS}
             try:
@@ -221,6 +226,13 @@ def pairs(flag: str, values: Sequence[str]) -> dict[str, str]:
     return {name: value for name, _, value in found}
 
 
+def flags_of(context: click.Context) -> dict[str, Any]:
+    """The settings among the options, those of the command before those of the groups that it is in."""
+    found = {} if context.parent is None else flags_of(context.parent)
+    own = context.params.items()
+    return found | {name: value for name, value in own if name in _FLAGS and value not in (None, {})}
+
+
 def version_option(function: Callable[..., Any]) -> Callable[..., Any]:
     decorated: Callable[..., Any] = click.version_option(__version__, prog_name="catalog")(function)
     return decorated
@@ -252,19 +264,6 @@ def _path(group: click.Group, words: Sequence[str]) -> str:
                 return f"{word} {_path(found, list(rest))}".strip()
             return word if found else ""
     return ""
-
-
-def _flags(context: click.Context, given: dict[str, Any]) -> dict[str, Any]:
-    """The settings among the options, those of the command before those of the groups that it is in."""
-    found: dict[str, Any] = {}
-    levels = [given]
-    parent = context.parent
-    while parent is not None:
-        levels.append(parent.params)
-        parent = parent.parent
-    for level in reversed(levels):
-        found |= {name: value for name, value in level.items() if name in _FLAGS and value not in (None, {})}
-    return found
 
 
 def _usage(error: click.UsageError) -> UsageError:

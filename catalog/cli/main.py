@@ -9,6 +9,7 @@ import click
 
 from catalog.cli.debug import debug
 from catalog.cli.frame import Group, Run, catch_signals, command, common, run, version_option
+from catalog.cli.parameters import COLLECTION, EARLIER_VERSION, FOLDER, LATER_VERSION, STORE
 from catalog.cli.results import Answer
 from catalog.errors import ChecksumError, UsageError
 
@@ -28,7 +29,7 @@ def main() -> None:
 @command(root, fences=True, leads=True, on_spark=True)
 @click.option("--read-only", is_flag=True, help="Serve it as it is, or try the upgrade on a scratch copy.")
 @click.option("--reapply", is_flag=True, help="Apply again what somebody undid.")
-@click.option("--backup", metavar="URI", help="Make a consistent copy there first.")
+@click.option("--backup", type=STORE, metavar="URI", help="Make a consistent copy there first.")
 def start(run: Run, *, read_only: bool, reapply: bool, backup: str | None) -> Answer:
     """Start the environment: lead its store, initialise or upgrade it.
 
@@ -55,7 +56,7 @@ def init(run: Run, *, dry_run: bool) -> Answer:
 @click.option("--renumber", is_flag=True, help="Move this branch's version behind the base branch's.")
 @click.option("--same-types", is_flag=True, help="Make a version that changes rows only.")
 @click.option("--base", metavar="REF", help="With --renumber: the branch that took the number.")
-@click.option("--root", metavar="DIR", help="The project's folder; by default found from here upwards.")
+@click.option("--root", type=FOLDER, metavar="DIR", help="The project's folder; by default found from here upwards.")
 def create(_run: Run, why: str | None, **options: Any) -> Answer:  # noqa: ANN401 - click's
     """Make a new version from the edited proto/objects.proto.
 
@@ -70,7 +71,7 @@ def create(_run: Run, why: str | None, **options: Any) -> Answer:  # noqa: ANN40
 @command(root, fences=True, leads=True, on_spark=True)
 @click.option("--all", "everything", is_flag=True, help="Every migration that is pending; the default.")
 @click.option("--next", "only_next", is_flag=True, help="The next one alone.")
-@click.option("--until", type=int, metavar="N", help="Those up to version N, N included.")
+@click.option("--until", type=LATER_VERSION, metavar="N", help="Those up to version N, N included.")
 @click.option("--dry-run", is_flag=True, help="Show the plan, and write nothing.")
 @click.option("--reapply", is_flag=True, help="Apply again what somebody undid.")
 def apply(run: Run, *, everything: bool, only_next: bool, until: int | None, dry_run: bool, reapply: bool) -> Answer:
@@ -111,7 +112,7 @@ def validate(run: Run) -> Answer:
 
 
 @command(root, fences=True, leads=True)
-@click.option("--to", type=int, metavar="N", help="Down to version N; by default one step.")
+@click.option("--to", type=EARLIER_VERSION, metavar="N", help="Down to version N; by default one step.")
 @click.option("--yes", is_flag=True, help="Do not ask.")
 def undo(run: Run, *, to: int | None, yes: bool) -> Answer:
     """Take the newest migration back.
@@ -190,7 +191,7 @@ def clean(run: Run, *, dry_run: bool, name: str | None) -> Answer:
 
 
 @command(root)
-@click.argument("collection")
+@click.argument("collection", type=COLLECTION)
 @click.option("--key", metavar="KEY", help="This row: its key as JSON, or FIELD=VALUE,FIELD=VALUE.")
 @click.option("--where", multiple=True, metavar="TEST", help="Rows that pass, such as 'name~^u' or 'key.id>=3'.")
 @click.option("--as-of", type=int, metavar="TS", help="As they were then.")

@@ -78,6 +78,15 @@ def read_settings(
     return Settings(dict(sorted(found.items())))
 
 
+def read_environments(
+    flags: Mapping[str, Any], variables: Mapping[str, str] | None = None, folder: Path | None = None
+) -> Mapping[str, Mapping[str, Any]]:
+    """The tables that `--env` can name, as they stand in the file."""
+    told = _Told(os.environ if variables is None else variables, folder or Path.cwd())
+    _, _, environments = told.tables(flags)
+    return {name: table for name, table in environments.items() if isinstance(table, dict)}
+
+
 def is_secret(name: str) -> bool:
     """Whether what has this name is to be shown to nobody."""
     return _SECRET.search(name) is not None
@@ -150,14 +159,19 @@ class _Told:
                 ) from error
             yield from self._options(options, variable)
 
-    def file(self, flags: Mapping[str, Any]) -> Iterator[_Level]:
+    def tables(self, flags: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any], dict[str, Any]]:
+        """The file that settings are read from, if there is one; what it says of all environments, and of each."""
         named = self._asked(flags, "config_file")
         path = _nearest(self.folder) if named is None else Path(named)
-        environment = self._asked(flags, "env")
         table = {} if path is None else _read_table(path, required=named is not None)
         environments = table.get("env", {})
         if not isinstance(environments, dict):
             raise SettingError(f"{path}: tool.catalog.env", "it is no table", "write [tool.catalog.env.NAME]")
+        return path, table, environments
+
+    def file(self, flags: Mapping[str, Any]) -> Iterator[_Level]:
+        path, table, environments = self.tables(flags)
+        environment = self._asked(flags, "env")
         if environment is not None:
             if not isinstance(environments.get(environment), dict):
                 known = ", ".join(sorted(environments)) or "none"
