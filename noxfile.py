@@ -177,6 +177,7 @@ def bench(session: nox.Session) -> None:
 
 @nox.session
 def docs(session: nox.Session) -> None:
-    """Check that the generated reference pages and all links are right; `./dev docs --write` writes the pages."""
-    session.install("-e", ".", *group("test"))
+    """Check generated pages, links and navigation, and build the site; `./dev docs --write` writes the pages first."""
+    session.install("-e", ".", *group("docs"))
     session.run("python", "docs/reference.py", *session.posargs)
+    session.run("python", "docs/website.py")

@@ -73,14 +73,17 @@ class Catalog:
 
     @property
     def version(self) -> int:
+        """The version of the types that the rows have."""
         return self._stash.head.state.marks[Mark.STASH_VERSION]
 
     @property
     def epoch(self) -> int:
+        """How many leaders the store has had."""
         return self._stash.head.state.fence.epoch
 
     @property
     def deploy_generation(self) -> int:
+        """That of the present leader."""
         return self._stash.head.state.fence.generation
 
     @property

@@ -1,4 +1,4 @@
-"""Writes the generated reference pages, and checks that they and all links in the documentation are right.
+"""Writes the generated pages and pictures, and checks that they, all links and the navigation are right.
 
 Without `--write` nothing is changed: a page that differs from what would be written is an error.
 """
@@ -9,15 +9,25 @@ import sys
 from collections.abc import Callable, Mapping
 
 from docs.links import ROOT, broken_links
+from docs.navigation import misplaced
 from docs.writers.commands import command_line
 from docs.writers.errors import error_classes
 from docs.writers.gate import gate_codes, wire_rules
+from docs.writers.interface import interface
+from docs.writers.layers import layers
+from docs.writers.modules import modules
+from docs.writers.paths import commit_path, step_path
 
 PAGES: Mapping[str, Callable[[], str]] = {
     "docs/reference/cli.md": command_line,
     "docs/reference/errors.md": error_classes,
     "docs/reference/gate-codes.md": gate_codes,
     "docs/reference/wire-rules.md": wire_rules,
+    "docs/reference/python.md": interface,
+    "docs/reference/modules.md": modules,
+    "docs/images/layers.svg": layers,
+    "docs/images/commit.svg": commit_path,
+    "docs/images/step.svg": step_path,
 }
 
 
@@ -31,7 +41,8 @@ def main() -> int:
             problems.append(f"{path} is not what the code says; write it anew: ./dev docs --write")
     for page in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]:
         problems += broken_links(page)
-    print("\n".join(problems) or "docs: generated pages are current, links are right")
+    problems += misplaced()
+    print("\n".join(problems) or "docs: generated pages are current, links and navigation are right")
     return 1 if problems else 0
 
 

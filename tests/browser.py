@@ -21,7 +21,7 @@ from typing import Any
 import pytest
 
 PROGRAMS = ("chromium", "chromium-browser", "google-chrome", "chrome")
-WAIT_S = 30.0
+WAIT_S = 60.0
 _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # root has none, and the pages are our own
@@ -70,13 +70,13 @@ class Page:
         return answer["result"].get("value")
 
     def wait_for(self, expression: str) -> Any:  # noqa: ANN401 - as above
-        """Wait until an expression is something that counts as true, and answer that."""
+        """Wait until an expression is something that counts as true in JavaScript, and answer that."""
         seen: Any = None
 
         def is_so() -> bool:
             nonlocal seen
-            seen = self.evaluate(expression)
-            return bool(seen)
+            counts, seen = self.evaluate(f"Promise.resolve({expression}).then(seen => [Boolean(seen), seen])")
+            return bool(counts)
 
         self._browser.wait(is_so, expression)
         return seen

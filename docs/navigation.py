@@ -1,0 +1,38 @@
+"""The navigation of the site, in `zensical.toml`: every page stands there once, and nothing that is no page."""
+
+from __future__ import annotations
+
+import tomllib
+from collections import Counter
+from collections.abc import Iterator
+
+from docs.links import ROOT
+from docs.website import CONFIGURATION, FROM_THE_TOP, INSTEAD
+
+
+def misplaced() -> list[str]:
+    """What is wrong with the navigation, and how to mend it."""
+    pages = [str(page.relative_to(ROOT / "docs")) for page in sorted((ROOT / "docs").rglob("*.md"))]
+    known = {*pages, *FROM_THE_TOP.values(), *INSTEAD.values()}
+    listed = Counter(entries(tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))["project"]["nav"]))
+    name = CONFIGURATION.name
+    return [
+        *(f"docs/{page} is in no navigation; add it to nav in {name}" for page in pages if page not in listed),
+        *(f"{page} is in the navigation {count} times" for page, count in listed.items() if count > 1),
+        *(f"{page} is in the navigation and is no page; take it out of {name}" for page in listed.keys() - known),
+    ]
+
+
+def entries(found: object) -> Iterator[str]:
+    """The pages of a part of the navigation, however deep."""
+    match found:
+        case str():
+            yield found
+        case list():
+            for entry in found:
+                yield from entries(entry)
+        case dict():
+            for entry in found.values():
+                yield from entries(entry)
+        case _:
+            raise TypeError(f"{found!r} is no part of a navigation")
