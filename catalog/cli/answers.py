@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
     from catalog.copying import Copied
+    from catalog.engine.timeline import Timeline
     from catalog.engine.verdict import Verdict
     from catalog.generator import Generated
     from catalog.repairing import Diagnosis, Repaired
@@ -142,6 +143,22 @@ class Info:
     holder: str
     pending: int
     versions: tuple[VersionLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
+class History:
+    store: str
+    version: int
+    ts: int
+    frontier: int
+    timeline: Timeline
+
+
+@dataclass(frozen=True, slots=True)
+class Graph:
+    """The same, to be drawn."""
+
+    history: History
 
 
 @dataclass(frozen=True, slots=True)

@@ -101,6 +101,24 @@ def info(run: Run, *, check: bool) -> Answer:
 
 
 @command(root)
+@click.option("--graph", is_flag=True, help="Draw the versions as rails.")
+@click.option("--all", "unfolded", is_flag=True, help="Every commit on a line of its own.")
+@click.option("--since", metavar="WHEN", help="From a ts, a time ago or a time on: 41, 2h, 2026-11-17T09:30.")
+@click.option("--limit", type=click.IntRange(0), metavar="N", default=30, help="At most so many lines (30); 0: all.")
+def history(run: Run, *, graph: bool, unfolded: bool, since: str | None, limit: int) -> Answer:
+    """Show what happened to a store, the newest first.
+
+    Commits, migrations and undos, failed runs, fences and maintenance. Ordinary commits that follow each other are one
+    line. Migrations are told for ever, other commits until they are retired. Times are UTC.
+    """
+    from catalog.cli.answers import Graph  # noqa: PLC0415
+    from catalog.cli.recalling import history  # noqa: PLC0415
+
+    answer = history(run.environment, since=since, limit=limit, unfolded=unfolded)
+    return Answer(Graph(answer.data)) if graph and run.screen.format == "text" else answer
+
+
+@command(root)
 def validate(run: Run) -> Answer:
     """Compare recorded checksums with the migrations and types of this build.
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from datetime import UTC, datetime
 from difflib import ndiff
 from typing import TYPE_CHECKING, Any
 
@@ -15,6 +14,8 @@ from rich.table import Column, Table
 
 from catalog.cli import answers
 from catalog.cli.results import plain
+from catalog.cli.timelines import graph, history
+from catalog.cli.times import shown_time
 from catalog.cli.verdicts import verdicts
 from catalog.editing import Edit
 
@@ -155,8 +156,8 @@ def _info(data: answers.Info) -> Iterator[RenderableType]:
             line.state or NONE,
             line.checksum or NONE,
             NONE if line.previous is None else str(line.previous),
-            _time(line.started_ms),
-            _time(line.completed_ms),
+            NONE if line.started_ms is None else shown_time(line.started_ms),
+            NONE if line.completed_ms is None else shown_time(line.completed_ms),
             NONE if line.rows_after is None else f"{line.rows_after:,}",
             NONE if line.bytes_after is None else decimal(line.bytes_after),
         )
@@ -354,10 +355,6 @@ def _compact(value: Any) -> str:  # noqa: ANN401 - JSON
     return json.dumps(value, ensure_ascii=False)
 
 
-def _time(at_ms: int | None) -> str:
-    return NONE if at_ms is None else datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")
-
-
 def _short(checksum: str) -> str:
     return checksum.removeprefix("sha256:")[:12]
 
@@ -370,6 +367,8 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Applied: _applied,
     answers.Info: _info,
     answers.Validated: _validated,
+    answers.History: history,
+    answers.Graph: graph,
     answers.Undone: _undone,
     answers.Aborted: _aborted,
     answers.Rows: _rows,

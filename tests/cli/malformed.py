@@ -18,6 +18,7 @@ READING: dict[str, Case] = {
     "info": (),
     "validate": (),
     "show": ("role",),
+    "history": (),
     "debug dump": (),
     "debug epoch": (),
     "debug stats": (),
@@ -79,6 +80,7 @@ def wrong_calls() -> Iterator[Case]:
     for time in ("-5s", "soon", "5 days", "", "1e9", "nan"):
         yield ("start", "--store", STORE, "--lock-timeout", time)
         yield ("debug", "vacuum", "--store", STORE, "--retention", time)
+        yield ("history", "--store", STORE, "--since", time)
     for text in TEXTS.values():
         yield ("show", text, "--store", STORE)
         yield ("show", "role", "--key", text, "--store", STORE)
@@ -269,7 +271,7 @@ DAMAGES: dict[str, Callable[[Path], object]] = {
 ANSWERED: dict[str, frozenset[str]] = {
     **dict.fromkeys(
         ("a future version", "a version of before the first"),
-        frozenset({"info", "validate", "debug epoch", "abort", "debug vacuum", "init"}),
+        frozenset({"info", "validate", "history", "debug epoch", "abort", "debug vacuum", "init"}),
     ),
     "a folder of nothing": frozenset({"start", "init"}),
 }
