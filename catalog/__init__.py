@@ -16,8 +16,8 @@ if TYPE_CHECKING:
 
     from pyspark.sql import SparkSession
 
-    from catalog.engine.progress import Progress
     from catalog.handle import Catalog
+    from catalog.notices import Observer
 
 __version__ = BUILD
 
@@ -33,7 +33,7 @@ def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that f
     lock_timeout_s: float = 60.0,
     spark: SparkSession | str | None = None,
     reapply: bool = False,
-    progress: Progress | None = None,
+    observer: Observer | None = None,
 ) -> Catalog:
     """Open a store: as leader, member, read-only, savepoint or debug.
 
@@ -42,15 +42,17 @@ def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that f
     at once.
 
     A leader takes an older store to this build's version, step by step on Spark: on the session or at the address given
-    as `spark`, else on this machine; `progress` is told of it. With `reapply`, steps that somebody undid are applied
-    again.
+    as `spark`, else on this machine; with `reapply`, steps that somebody undid are applied again.
+
+    `observer` is called with every notice of `catalog.notices`, as it happens, in the thread that opens or commits;
+    what it raises is logged as a warning, once, and harms nothing.
     """
     from catalog.handle import Mode  # noqa: PLC0415 - importing the package loads no engine
     from catalog.leading import Patience  # noqa: PLC0415
     from catalog.open import Upgrading, open_store  # noqa: PLC0415
     from catalog.upgrade import PROJECT  # noqa: PLC0415
 
-    patience, upgrading = Patience(deploy_generation, lock_timeout_s), Upgrading(spark, reapply, progress)
+    patience, upgrading = Patience(deploy_generation, lock_timeout_s), Upgrading(spark, reapply, observer)
     if mode not in set(Mode):
         raise ValueError(f"{mode!r} is no mode of opening a store: there are {', '.join(Mode)}")
     return open_store(PROJECT, store, Mode(mode), options or {}, patience, upgrading)

@@ -20,7 +20,6 @@ from catalog.copying import scratch_copy
 from catalog.engine.events import read_events
 from catalog.engine.journal import Journal
 from catalog.engine.plan import StepPlan, describe, migration_of
-from catalog.engine.progress import Progress, Silent
 from catalog.engine.run import is_undone, mismatches, require_spark, room_needed
 from catalog.engine.scratch import scratch_folder
 from catalog.engine.sifting import sift
@@ -39,6 +38,7 @@ from catalog.errors import (
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Mark
 from catalog.log.storage import open_storage
+from catalog.notices import Observer, guarded, ignore
 from catalog.project import Project
 from catalog.spark.jobs import SparkJobs
 from catalog.spark.session import find_session
@@ -63,7 +63,7 @@ def check_upgrade(
     *,
     spark: SparkSession | str | None = None,
     scratch: Path | None = None,
-    progress: Progress | None = None,
+    observer: Observer = ignore,
 ) -> Verdict:
     """Try the upgrade of a store on a copy, made in `scratch` or where this machine keeps such folders.
 
@@ -81,12 +81,12 @@ def check_upgrade(
             f"no scratch copy can be made in {place}",
             "make that folder, or name another that can be written to",
         )
-    copies = 0
+    copies, told = 0, guarded(observer)
     while True:
         copies += 1
         with scratch_folder(place, _PREFIX) as folder:
             try:
-                runner, verdict = subject.copied(folder, progress or Silent())
+                runner, verdict = subject.copied(folder, told)
             except RetiredError:
                 if copies == _COPIES_MAX:
                     raise
@@ -104,7 +104,7 @@ class _Subject:
     identity: Identity
     spark: SparkSession | str | None
 
-    def copied(self, folder: Path, progress: Progress) -> tuple[Runner, Verdict]:
+    def copied(self, folder: Path, observer: Observer) -> tuple[Runner, Verdict]:
         """What runs steps on a scratch copy of the newest state, and what can be said before any ran."""
         log = DeltaLog(f"{self.uri}/stash", self.options)
         registry = Registry.of(self.project.current_types)
@@ -135,7 +135,7 @@ class _Subject:
         copy = scratch_copy(self.project, log, state, folder)
         jobs = SparkJobs(lambda: find_session(self.spark))
         copied = Journal(copy, registry, state.fence, copy.state(copy.verify()))
-        return Runner(copied, self.project, (str(folder), {}), jobs, progress), verdict
+        return Runner(copied, self.project, (str(folder), {}), jobs, observer), verdict
 
     def _preflight(self, journal: Journal, folder: Path) -> None:
         steps = list(_plans(self.project, journal))

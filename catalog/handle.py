@@ -14,6 +14,7 @@ from google.protobuf.message import Message
 
 from catalog.errors import ClosedError, LegacyRowsError, ReadOnlyError, RetiredError
 from catalog.log.protocol import Mark
+from catalog.notices import Closed, Observer, ignore
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import Heartbeat
@@ -64,10 +65,11 @@ class Catalog:
         scratch: Path | None = None,
         copied_ts: int | None = None,
         rebuild: Callable[[], Catalog] | None = None,
+        observer: Observer = ignore,
     ) -> None:
         self._stash, self._mode, self._place = stash, mode, place
         self._heartbeat, self._scratch = heartbeat, scratch
-        self._copied_ts, self._rebuild = copied_ts, rebuild
+        self._copied_ts, self._rebuild, self._observer = copied_ts, rebuild, observer
         self._ids: dict[str, tuple[int, int]] = {}
         self._is_closed = False
 
@@ -169,7 +171,7 @@ class Catalog:
         if self._rebuild is None:
             return self._stash.refresh()
         fresh = self._rebuild()
-        self.close()
+        self._release()
         self.__dict__.update(fresh.__dict__)
         return self.ts
 
@@ -194,6 +196,12 @@ class Catalog:
 
     def close(self) -> None:
         """Let whoever waits lead; nothing can be read or written through this any more."""
+        was_open = not self._is_closed
+        self._release()
+        if was_open:
+            self._observer(Closed(self.version))
+
+    def _release(self) -> None:
         self._is_closed = True
         if self._heartbeat is not None:
             self._heartbeat.stop()

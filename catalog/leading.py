@@ -20,9 +20,10 @@ from catalog.handle import Place
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence, Log, Mark
 from catalog.log.storage import Storage, open_storage
+from catalog.notices import FenceTaken, Observer, WaitingForLeader, ignore
 from catalog.project import Project
 from catalog.stash.collections import Registry
-from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, sweep, wait_for_leader
+from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, Sign, sign_of, sweep, wait_for_leader
 from catalog.stash.identity import require_identity
 from catalog.stash.stash import Stash
 
@@ -58,14 +59,14 @@ class Leader:
 
 
 @contextmanager
-def leading(place: Place, patience: Patience) -> Iterator[Leader]:
+def leading(place: Place, patience: Patience, observer: Observer = ignore) -> Iterator[Leader]:
     """Lead an existing store until the end of the block, and let whoever waits go ahead then."""
     storage, log = existing(place)
     store = require_identity(storage, place.project.name).id
     while True:
         stash = own_stash(place.project, log)
         try:
-            fence = take_lead(stash, storage, patience)
+            fence = take_lead(stash, storage, patience, observer)
         except VersionChangedError:
             continue  # another leader upgraded it while we waited
         break
@@ -104,7 +105,7 @@ def require_messages(project: Project, stash: Stash) -> None:
         raise LegacyRowsError(stash.head.log.uri, stash.ts, version, project.first_proto)
 
 
-def take_lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
+def take_lead(stash: Stash, storage: Storage, patience: Patience, observer: Observer = ignore) -> Fence:
     """Wait for a live leader of the same generation, then take over from exactly that one.
 
     If another was quicker, that one is waited for as long again: whoever leads does so for the whole timeout.
@@ -116,9 +117,11 @@ def take_lead(stash: Stash, storage: Storage, patience: Patience) -> Fence:
         if generation is None:
             generation = present.generation
         if present.epoch > 0 and present.generation == generation:
-            _wait(stash, storage, patience, began)
+            _wait(stash, storage, patience, began, observer)
         fence = stash.take_over(generation, holder(), expected=present)
         if fence is not None:
+            version = stash.head.state.marks.get(Mark.STASH_VERSION)
+            observer(FenceTaken(fence.generation, fence.epoch, version, time.monotonic() - began))
             return fence
 
 
@@ -142,9 +145,12 @@ def open_journal(project: Project, log: Log, fence: Fence) -> Journal:
     return Journal(log, Registry.of(project.current_types), fence, log.state(log.verify()))
 
 
-def _wait(stash: Stash, storage: Storage, patience: Patience, began: float) -> None:
+def _wait(stash: Stash, storage: Storage, patience: Patience, began: float, observer: Observer) -> None:
     present, until = stash.head.state.fence, time.monotonic() + patience.lock_timeout_s
     deadline = inf if patience.deadline_s is None else patience.deadline_s
+    if observer is not ignore and sign_of(storage, present) is Sign.BEATING:
+        told = WaitingForLeader(_holder(stash).strip(), present.generation, present.epoch, patience.lock_timeout_s)
+        observer(told)
     if wait_for_leader(storage, present, min(until, deadline), patience.heartbeat_s) and deadline < until:
         waited_s = round(time.monotonic() - began, 1)
         raise TimedOutError(f"its leader {_holder(stash)}of epoch {present.epoch}", waited_s)

@@ -10,7 +10,7 @@ import os
 import shutil
 import tempfile
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
@@ -36,6 +36,7 @@ from catalog.leading import (
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence, Log, Mark
 from catalog.log.storage import Storage, open_storage
+from catalog.notices import Initialized, Observer, Opening, Ready, guarded, ignore, opening
 from catalog.project import Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import was_led
@@ -46,7 +47,7 @@ from catalog.stash.transaction import Transaction
 if TYPE_CHECKING:
     from pyspark.sql import SparkSession
 
-    from catalog.engine.progress import Progress
+    from catalog.engine.plan import StepPlan
 
 
 @dataclass(frozen=True, slots=True)
@@ -57,7 +58,10 @@ class Upgrading:
     """A session, or the address of a master or of a Connect server; none: this machine."""
     reapply: bool = False
     """Whether steps that somebody undid are applied again."""
-    progress: Progress | None = None
+    observer: Observer | None = None
+    """Told of everything, and whatever it raises harms nothing."""
+    permit: Callable[[StepPlan], None] | None = None
+    """Asked before a step and while it runs; raises to stop it."""
 
 
 def open_store(
@@ -68,21 +72,18 @@ def open_store(
     patience: Patience,
     upgrading: Upgrading | None = None,
 ) -> Catalog:
+    wanted = upgrading or Upgrading()
+    observer = ignore if wanted.observer is None else guarded(wanted.observer)
     storage = open_storage(os.fspath(store), options)
-    if mode is Mode.LEADER:
-        identity = read_identity(storage, project.name) or _make_store(storage, project)
-    else:
-        identity = require_identity(storage, project.name)
-    opening = _Opening(project, storage, identity, options, patience, upgrading or Upgrading())
-    match mode:
-        case Mode.LEADER:
-            return opening.lead()
-        case Mode.MEMBER:
-            return opening.join()
-        case Mode.DEBUG:
-            return opening.debug()
-        case Mode.READ_ONLY | Mode.SAVEPOINT:
-            return opening.read(mode)
+    with opening(observer, Opening(storage.uri, project.name, mode, str(project.build), project.current)) as elapsed_s:
+        if mode is Mode.LEADER:
+            identity = read_identity(storage, project.name) or _make_store(storage, project)
+        else:
+            identity = require_identity(storage, project.name)
+        cat = _Opening(project, storage, identity, options, patience, wanted, observer).open(mode)
+        fence = cat.deploy_generation, cat.epoch
+        observer(Ready(storage.uri, mode, cat.version, *fence, cat.ts, elapsed_s()))
+        return cat
 
 
 @dataclass(frozen=True, slots=True)
@@ -93,6 +94,18 @@ class _Opening:
     options: Mapping[str, str]
     patience: Patience
     upgrading: Upgrading
+    observer: Observer
+
+    def open(self, mode: Mode) -> Catalog:
+        match mode:
+            case Mode.LEADER:
+                return self.lead()
+            case Mode.MEMBER:
+                return self.join()
+            case Mode.DEBUG:
+                return self.debug()
+            case Mode.READ_ONLY | Mode.SAVEPOINT:
+                return self.read(mode)
 
     @property
     def place(self) -> Place:
@@ -109,7 +122,7 @@ class _Opening:
             elif version < self.project.current:
                 self._preflight(log, stash, version)
             try:
-                fence = take_lead(stash, self.storage, self.patience)
+                fence = take_lead(stash, self.storage, self.patience, self.observer)
             except VersionChangedError as changed:
                 self.project.check_version(changed.after)
                 continue  # another leader initialised or upgraded it while we waited
@@ -130,6 +143,7 @@ class _Opening:
         try:
             if Mark.STASH_VERSION not in stash.head.state.marks:
                 initialize_stash(self.project, stash)
+                self.observer(Initialized(self.project.current))
             elif stash.head.state.marks[Mark.STASH_VERSION] < self.project.current:
                 self._upgrade(log, fence, self.place, reapply=self.upgrading.reapply)
                 stash = self._stash(log)
@@ -140,18 +154,18 @@ class _Opening:
         except BaseException:
             heartbeat.stop()
             raise
-        return Catalog(stash, Mode.LEADER, self.place, heartbeat=heartbeat)
+        return Catalog(stash, Mode.LEADER, self.place, heartbeat=heartbeat, observer=self.observer)
 
     def join(self) -> Catalog:
         stash = self._stash(self._log())
         self._require_current(stash)
         stash.join()
-        return Catalog(stash, Mode.MEMBER, self.place)
+        return Catalog(stash, Mode.MEMBER, self.place, observer=self.observer)
 
     def debug(self) -> Catalog:
         stash = own_stash(self.project, self._log())
         require_messages(self.project, stash)
-        return Catalog(stash, Mode.DEBUG, self.place)
+        return Catalog(stash, Mode.DEBUG, self.place, observer=self.observer)
 
     def read(self, mode: Mode) -> Catalog:
         """Read-only serves the store itself, and an older one, like any savepoint, from an upgraded scratch copy."""
@@ -159,7 +173,7 @@ class _Opening:
         version = _version(stash)
         self.project.check_version(version)
         if mode is Mode.READ_ONLY and version == self.project.current:
-            return Catalog(stash, mode, self.place)
+            return Catalog(stash, mode, self.place, observer=self.observer)
         rebuild = (lambda: self.read(mode)) if mode is Mode.READ_ONLY else None
         scratch = Path(tempfile.mkdtemp(prefix=f"catalog-{mode}-"))
         try:
@@ -169,7 +183,9 @@ class _Opening:
                 self._upgrade(log, fence, place, reapply=True)  # the store itself stays as it is
             copy = self._stash(log)
             copy.resume(fence)
-            return Catalog(copy, mode, place, scratch=scratch, copied_ts=stash.ts, rebuild=rebuild)
+            return Catalog(
+                copy, mode, place, scratch=scratch, copied_ts=stash.ts, rebuild=rebuild, observer=self.observer
+            )
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
@@ -180,6 +196,7 @@ class _Opening:
     def _stash(self, log: Log) -> Stash:
         """The stash with the types of this build; of an older store only the engine's collections can be read so."""
         stash = Stash.open(log, Registry.of(self.project.current_types), self.project.constraints)
+        stash.observer = self.observer
         version = stash.head.state.marks.get(Mark.STASH_VERSION)
         if version is not None:
             self.project.check_version(version)
@@ -206,16 +223,19 @@ class _Opening:
         close_dead(open_journal(self.project, log, fence))
 
     def _upgrade(self, log: Log, fence: Fence, place: Place, *, reapply: bool) -> None:
-        from catalog.engine.progress import Silent  # noqa: PLC0415 - as above
-        from catalog.engine.run import upgrade  # noqa: PLC0415
-        from catalog.engine.step import Runner  # noqa: PLC0415
+        from catalog.engine.run import upgrade  # noqa: PLC0415 - as above
+        from catalog.engine.step import Runner, permit  # noqa: PLC0415
         from catalog.spark.jobs import SparkJobs  # noqa: PLC0415
         from catalog.spark.session import find_session  # noqa: PLC0415
 
         jobs = SparkJobs(lambda: find_session(self.upgrading.spark))
-        progress = self.upgrading.progress or Silent()
         runner = Runner(
-            open_journal(self.project, log, fence), self.project, (place.uri, place.options), jobs, progress
+            open_journal(self.project, log, fence),
+            self.project,
+            (place.uri, place.options),
+            jobs,
+            self.observer,
+            permit=self.upgrading.permit or permit,
         )
         upgrade(runner, reapply=reapply)
 

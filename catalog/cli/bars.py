@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass
-from typing import TYPE_CHECKING
 
 from rich.console import Console
 from rich.filesize import decimal
@@ -16,9 +15,7 @@ from rich.table import Column
 
 from catalog.cli.render import say
 from catalog.engine.plan import StepPlan
-
-if TYPE_CHECKING:
-    from catalog.engine.progress import Counts, Progress
+from catalog.notices import Notice, Observer, StepAdvanced, StepBegan, StepCommitted
 
 _LINE_EVERY_S = 2.0
 
@@ -26,8 +23,8 @@ Clock = Callable[[], float]
 
 
 @contextmanager
-def shown_progress(console: Console, clock: Clock = time.monotonic) -> Iterator[Progress]:
-    """Whom an upgrade tells how far it is, for as long as it runs."""
+def shown_progress(console: Console, clock: Clock = time.monotonic) -> Iterator[Observer]:
+    """What shows how far an upgrade is, for as long as it runs."""
     if not (console.is_interactive and console.file.isatty()):
         yield _Lines(console, clock)
         return
@@ -78,13 +75,11 @@ class _Pace:
         return f"{of_all} {rate:,.0f} rows/s {(self.rows_total - self.rows) / rate:.0f} s left"
 
 
-def _outcome(counts: Mapping[str, Counts], plan: StepPlan) -> str:
-    of_all = counts.values()
-    rows = f"{sum(own.rows_before for own in of_all):,} rows became {sum(own.rows_after for own in of_all):,}"
-    if not plan.needs_spark:
+def _outcome(done: StepCommitted) -> str:
+    rows = f"{done.rows_before:,} rows became {done.rows_after:,}"
+    if not done.plan.needs_spark:
         return f"{rows}, none of them rewritten"
-    sizes = (sum(own.bytes_before for own in of_all), sum(own.bytes_after for own in of_all))
-    return f"{rows}, {decimal(sizes[0])} became {decimal(sizes[1])}"
+    return f"{rows}, {decimal(done.bytes_before)} became {decimal(done.bytes_after)}"
 
 
 class _Lines:
@@ -93,12 +88,24 @@ class _Lines:
         self._paces: dict[str, _Pace] = {}
         self._said_s = 0.0
 
-    def began(self, plan: StepPlan) -> None:
+    def __call__(self, notice: Notice) -> None:
+        match notice:
+            case StepBegan(plan):
+                self._begin(plan)
+            case StepAdvanced(plan, rows, size):
+                self._advance(plan, rows, size)
+            case StepCommitted(plan):
+                elapsed_s = self._paces[plan.name].elapsed_s
+                say(self._console, f"{plan.name}: {_outcome(notice)}, in {elapsed_s:.1f} s")
+            case _:
+                pass
+
+    def _begin(self, plan: StepPlan) -> None:
         self._said_s = self._clock()
         self._paces[plan.name] = _Pace(plan, self._clock, self._said_s)
         say(self._console, f"{plan.name}: {plan.summary}")
 
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
+    def _advance(self, plan: StepPlan, rows: int, size: int) -> None:
         pace = self._paces[plan.name]
         is_news = rows != pace.rows
         pace.advance(rows, size)
@@ -106,25 +113,27 @@ class _Lines:
             self._said_s = self._clock()
             say(self._console, f"{plan.name}: {pace.told()}")
 
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        say(self._console, f"{plan.name}: {_outcome(counts, plan)}, in {self._paces[plan.name].elapsed_s:.1f} s")
-
 
 class _Bars:
     def __init__(self, bars: ProgressBars, clock: Clock) -> None:
         self._bars, self._clock = bars, clock
         self._running: dict[str, tuple[TaskID, _Pace]] = {}
 
-    def began(self, plan: StepPlan) -> None:
+    def __call__(self, notice: Notice) -> None:
+        match notice:
+            case StepBegan(plan):
+                self._begin(plan)
+            case StepAdvanced(plan, rows, size):
+                bar, pace = self._running[plan.name]
+                pace.advance(rows, size)
+                self._bars.update(bar, completed=min(rows, max(pace.rows_total - 1, 0)), told=pace.told())
+            case StepCommitted(plan):
+                bar, pace = self._running[plan.name]
+                self._bars.update(bar, completed=pace.rows_total or 1, told=_outcome(notice))
+            case _:
+                pass
+
+    def _begin(self, plan: StepPlan) -> None:
         pace = _Pace(plan, self._clock, self._clock())
         bar = self._bars.add_task(plan.name, total=pace.rows_total or 1, told=pace.told())
         self._running[plan.name] = bar, pace
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
-        bar, pace = self._running[plan.name]
-        pace.advance(rows, size)
-        self._bars.update(bar, completed=min(rows, max(pace.rows_total - 1, 0)), told=pace.told())
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        bar, pace = self._running[plan.name]
-        self._bars.update(bar, completed=pace.rows_total or 1, told=_outcome(counts, plan))

@@ -117,8 +117,8 @@ def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> 
     from catalog.cli.debugging import upgrade_check  # noqa: PLC0415
 
     environments = [run.environment_at(store) for store in stores] or [run.environment]
-    with run.screen.progress() as progress:
-        return upgrade_check(environments, scratch=scratch, progress=progress)
+    with run.screen.progress() as shown:
+        return upgrade_check(environments, scratch=scratch, observer=shown)
 
 
 @command(debug)

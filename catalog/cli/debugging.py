@@ -13,9 +13,9 @@ from catalog.cli.results import Answer
 from catalog.cli.settings import seconds
 from catalog.errors import CatalogError, FindingsError, UpgradeCheckError, UsageError
 from catalog.log.storage import open_storage
+from catalog.notices import Observer, ignore
 
 if TYPE_CHECKING:
-    from catalog.engine.progress import Progress
     from catalog.engine.verdict import Verdict
     from catalog.generator.statistics import Statistics
 
@@ -31,7 +31,7 @@ def copy(environment: Environment, target: str, *, target_options: Mapping[str, 
 
 
 def upgrade_check(
-    environments: Sequence[Environment], *, scratch: str | None = None, progress: Progress | None = None
+    environments: Sequence[Environment], *, scratch: str | None = None, observer: Observer = ignore
 ) -> Answer:
     """The full upgrade of a scratch copy of each store, and everything that is wrong with it."""
     from catalog.checking import check_upgrade  # noqa: PLC0415
@@ -42,7 +42,7 @@ def upgrade_check(
         place = None if scratch is None else Path(scratch)
         try:
             verdicts.append(
-                check_upgrade(own.project, own.store, own.options, spark=own.spark, scratch=place, progress=progress)
+                check_upgrade(own.project, own.store, own.options, spark=own.spark, scratch=place, observer=observer)
             )
         except CatalogError as error:
             if len(environments) == 1:

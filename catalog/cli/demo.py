@@ -70,8 +70,8 @@ def demonstrate(store: Path, console: Console, *, rows: int = _ROWS, spark: Spar
     render.say(console, "Files to be replaced, with their rows and bytes, as they are now; - where none is.")
 
     render.show_heading(console, "The upgrade, on Spark")
-    with shown_progress(console) as progress:
-        open_catalog(store, spark=spark, progress=progress).close()
+    with shown_progress(console) as shown:
+        open_catalog(store, spark=spark, observer=shown).close()
     with open_catalog(store, "read-only") as cat:
         _show_result(console, cat, log, before.version)
 

@@ -21,7 +21,6 @@ if TYPE_CHECKING:
     from catalog.cli.settings import Settings
     from catalog.engine.journal import Journal
     from catalog.engine.plan import StepPlan
-    from catalog.engine.progress import Counts, Progress
 
 
 @dataclass(frozen=True, slots=True)
@@ -67,6 +66,11 @@ class Environment:
         deadline = None if self.timeout_s is None else self.began_s + self.timeout_s
         return Patience(self.deploy_generation, self.lock_timeout_s, deadline_s=deadline)
 
+    def permit(self, plan: StepPlan) -> None:
+        """Stop a step when the time is up: nothing of it is committed then."""
+        if self.timeout_s is not None and time.monotonic() > self.began_s + self.timeout_s:
+            raise StepTimedOutError(plan.name, self.timeout_s, plan.previous)
+
     def look(self) -> Look:
         """The store as it is now, of any version, without touching it."""
         storage = self.storage
@@ -105,31 +109,6 @@ class Look:
 
         registry = Registry.of(self.environment.project.current_types)
         return Journal(self.log, registry, self.state.fence, self.state)
-
-
-@dataclass(slots=True)
-class Timed:
-    """Tells another of progress, and stops a step when the time is up: nothing of it is committed then."""
-
-    progress: Progress
-    environment: Environment
-
-    def began(self, plan: StepPlan) -> None:
-        self._check(plan)
-        self.progress.began(plan)
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
-        if rows < plan.rows_to_rewrite:  # else all that is left is to commit, or that is done as well
-            self._check(plan)
-        self.progress.advanced(plan, rows, size)
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        self.progress.ended(plan, counts)
-
-    def _check(self, plan: StepPlan) -> None:
-        timeout_s = self.environment.timeout_s
-        if timeout_s is not None and time.monotonic() > self.environment.began_s + timeout_s:
-            raise StepTimedOutError(plan.name, timeout_s, plan.previous)
 
 
 def _project(name: str) -> Project:

@@ -28,7 +28,10 @@ from catalog.errors import CatalogError, StoppedError, UsageError
 if TYPE_CHECKING:
     from catalog.cli.environment import Environment
 
-_FLAGS = ("store", "config_file", "env", "format", OPTIONS, "spark", "deploy_generation", "lock_timeout", "timeout")
+_FLAGS = (
+    *("store", "config_file", "env", "format", OPTIONS, "spark", "deploy_generation", "lock_timeout", "timeout"),
+    *("log_format", "metrics_file", "ready_file"),
+)
 
 
 @dataclass(slots=True)
@@ -56,6 +59,8 @@ class Command(click.Command):
     """A command that may fence: take a store over from whoever leads it."""
 
     fences = False
+    observed = False
+    """Whether what it does can be logged and measured."""
 
     def format_help_text(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         super().format_help_text(ctx, formatter)
@@ -131,11 +136,22 @@ _LEADING = (
     click.option("--lock-timeout", metavar="TIME", help="Wait so long for a live leader, then take over (60s)."),
     click.option("--timeout", metavar="TIME", help="Give up after so long; what was committed by then stays."),
 )
+_OBSERVED = (
+    click.option("--log-format", type=click.Choice(["text", "json"]), help="Log to standard error, in lines of this."),
+    click.option("--metrics-file", type=FILE, metavar="FILE", help="Keep metrics there, as Prometheus reads them."),
+    click.option("--ready-file", type=FILE, metavar="FILE", help="Be there when the store is ready, and not before."),
+)
 _SPARK = (click.option("--spark", metavar="ADDRESS", help="A master or Connect server; else this machine."),)
 
 
 def command(
-    group: click.Group, name: str | None = None, *, fences: bool = False, leads: bool = False, on_spark: bool = False
+    group: click.Group,
+    name: str | None = None,
+    *,
+    fences: bool = False,
+    leads: bool = False,
+    on_spark: bool = False,
+    observed: bool = False,
 ) -> Callable[[Verb], Verb]:
     """Make a function a command of a group; the function stays what it is."""
 
@@ -144,22 +160,25 @@ def command(
 
         def call(**given: Any) -> Exit:  # noqa: ANN401 - click's
             settings = read_settings(flags_of(click.get_current_context()))
-            screen = Screen(settings["format"], settings.secrets)
+            screen = Screen(settings["format"], settings.secrets, settings["log_format"] if observed else None)
             own = {name: value for name, value in given.items() if name not in _FLAGS}
             try:
                 return screen.show(path, function(Run(path, settings, screen), **own))
+            except (KeyboardInterrupt, click.Abort) as stopped:
+                return _show_stop(screen, path, stopped)
             except _PASSED_ON:
                 raise
             except Exception as error:  # noqa: BLE001 - as in `run`, but here it is known what is a secret
                 return screen.show(path, Answer(None, _told(error)))
 
         made: Any = common(call)
-        for option in (*(_SPARK if on_spark else ()), *reversed(_LEADING if leads else ())):
+        extra = (*(_LEADING if leads else ()), *(_OBSERVED if observed else ()))
+        for option in (*(_SPARK if on_spark else ()), *reversed(extra)):
             made = option(made)
         made.__click_params__ += getattr(function, "__click_params__", [])  # click shows the last of them first
         made.__doc__ = function.__doc__
         built: Command = click.command(name or function.__name__, cls=Command)(made)
-        built.fences = fences
+        built.fences, built.observed = fences, observed
         group.add_command(built)
         return function
 
@@ -189,11 +208,15 @@ def run(root: click.Group, words: Sequence[str]) -> int:
     try:
         return _run(root, words)
     except (KeyboardInterrupt, click.Abort) as stopped:
-        is_asked = isinstance(stopped.__cause__ or stopped, Terminated)
-        _screen(words).show(_path(root, words), Answer(None, StoppedError("SIGTERM" if is_asked else "Ctrl-C")))
-        return Exit.TERMINATED if is_asked else Exit.INTERRUPTED
+        return _show_stop(_screen(root, words), _path(root, words), stopped)
     except OutputError as error:
         return error.settle()
+
+
+def _show_stop(screen: Screen, path: str, stopped: BaseException) -> Exit:
+    is_asked = isinstance(stopped.__cause__ or stopped, Terminated)
+    screen.show(path, Answer(None, StoppedError("SIGTERM" if is_asked else "Ctrl-C")))
+    return Exit.TERMINATED if is_asked else Exit.INTERRUPTED
 
 
 def _run(root: click.Group, words: Sequence[str]) -> int:
@@ -204,16 +227,27 @@ def _run(root: click.Group, words: Sequence[str]) -> int:
     except _PASSED_ON:
         raise
     except Exception as error:  # noqa: BLE001 - nobody is to see a traceback
-        screen = _screen(words)
+        screen = _screen(root, words)
         if isinstance(error, click.exceptions.NoArgsIsHelpError) and screen.format == "text":
             return show_help(error.format_message())
         return screen.show(_path(root, words), Answer(None, _told(error)))
 
 
-def _screen(words: Sequence[str]) -> Screen:
-    """In the format that words ask for, as far as can be told without understanding them."""
-    asks_json = "--format=json" in words or ("--format", "json") in pairwise(words)
-    return Screen("json" if asks_json or os.environ.get("CATALOG_FORMAT") == "json" else "text")
+def _screen(root: click.Group, words: Sequence[str]) -> Screen:
+    """In the formats that words ask for, as far as can be told without understanding them."""
+    named = root.commands.get(_path(root, words))
+    is_observed = isinstance(named, Command) and named.observed
+    logged = [*_asked(words, "--log-format"), os.environ.get("CATALOG_LOG_FORMAT", "") if is_observed else ""]
+    asks_json = "json" in (*_asked(words, "--format"), os.environ.get("CATALOG_FORMAT"))
+    return Screen(
+        "json" if asks_json else "text", log_format=next((own for own in logged if own in {"text", "json"}), None)
+    )
+
+
+def _asked(words: Sequence[str], flag: str) -> list[str]:
+    """What a flag is given, as often as it is."""
+    after = [following for word, following in pairwise(words) if word == flag]
+    return [*after, *(word.removeprefix(f"{flag}=") for word in words if word.startswith(f"{flag}="))]
 
 
 def pairs(flag: str, values: Sequence[str]) -> dict[str, str]:

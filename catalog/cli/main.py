@@ -26,7 +26,7 @@ def main() -> None:
     sys.exit(run(root, sys.argv[1:]))
 
 
-@command(root, fences=True, leads=True, on_spark=True)
+@command(root, fences=True, leads=True, on_spark=True, observed=True)
 @click.option("--read-only", is_flag=True, help="Serve it as it is, or try the upgrade on a scratch copy.")
 @click.option("--reapply", is_flag=True, help="Apply again what somebody undid.")
 @click.option("--backup", type=STORE, metavar="URI", help="Make a consistent copy there first.")
@@ -36,9 +36,11 @@ def start(run: Run, *, read_only: bool, reapply: bool, backup: str | None) -> An
     What the entry point of a service runs. Ends with 3 if --read-only finds migrations pending.
     """
     from catalog.cli.upgrading import start  # noqa: PLC0415 - a verb loads what it needs, and no other's
+    from catalog.cli.watching import watched  # noqa: PLC0415
 
-    with run.screen.progress() as progress:
-        return start(run.environment, read_only=read_only, reapply=reapply, backup=backup, progress=progress)
+    environment = run.environment
+    with watched(run, environment) as watch:
+        return watch.settle(start(environment, read_only=read_only, reapply=reapply, backup=backup, observer=watch))
 
 
 @command(root, leads=True)
@@ -68,7 +70,7 @@ def create(_run: Run, why: str | None, **options: Any) -> Answer:  # noqa: ANN40
     return create(why, **options)
 
 
-@command(root, fences=True, leads=True, on_spark=True)
+@command(root, fences=True, leads=True, on_spark=True, observed=True)
 @click.option("--all", "everything", is_flag=True, help="Every migration that is pending; the default.")
 @click.option("--next", "only_next", is_flag=True, help="The next one alone.")
 @click.option("--until", type=LATER_VERSION, metavar="N", help="Those up to version N, N included.")
@@ -79,16 +81,18 @@ def apply(run: Run, *, everything: bool, only_next: bool, until: int | None, dry
 
     --dry-run answers steps, forms, collections, files, rows and bytes to rewrite; it fences nobody.
     """
-    from catalog.cli.upgrading import apply  # noqa: PLC0415
+    from catalog.cli.upgrading import apply, plan_apply  # noqa: PLC0415
+    from catalog.cli.watching import watched  # noqa: PLC0415
 
     if everything + only_next + (until is not None) > 1:
         raise UsageError(
             "--all, --next and --until exclude each other", "each says how far to go", "give one of them, or none"
         )
-    with run.screen.progress() as progress:
-        return apply(
-            run.environment, until=until, only_next=only_next, dry_run=dry_run, reapply=reapply, progress=progress
-        )
+    environment = run.environment
+    if dry_run:
+        return plan_apply(environment, until=until, only_next=only_next, reapply=reapply)
+    with watched(run, environment) as watch:
+        return watch.settle(apply(environment, until=until, only_next=only_next, reapply=reapply, observer=watch))
 
 
 @command(root)

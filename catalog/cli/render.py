@@ -9,6 +9,7 @@ import io
 import json
 import os
 import sys
+import time
 from collections.abc import Iterable, Iterator, Sequence
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass
@@ -21,7 +22,7 @@ from catalog.errors import CatalogError, UsageError
 if TYPE_CHECKING:
     from rich.console import Console
 
-    from catalog.engine.progress import Progress
+    from catalog.notices import Observer
 
 _WIDTH_OF_FILES = 100
 _SECRET_CHARACTERS_MIN = 4
@@ -50,18 +51,29 @@ class Screen:
 
     format: str = "text"
     secrets: tuple[str, ...] = ()
+    log_format: str | None = None
+    """Of a command that logs: then an error is a line of the log too."""
 
     def show(self, command: str, answer: Answer) -> Exit:
         """Show how a command ended."""
+        if self.log_format is not None and answer.error is not None:
+            self._log_error(self.log_format, answer.error)
         if self.format == "json":
-            _write(sys.stdout, self._safe(envelope(command, answer)) + "\n")
+            _write(sys.stdout, self.redact(envelope(command, answer)) + "\n")
             return answer.exit
         if answer.data is not None:
             self._tell(answer.data, sys.stdout)
-        if answer.error is not None:
+        if answer.error is not None and self.log_format is None:
             what, why, fix = lines_of(answer.error)
-            _whisper(self._safe(f"{what}\nwhy:  {why}\nnext: {fix}") + "\n")
+            _whisper(self.redact(f"{what}\nwhy:  {why}\nnext: {fix}") + "\n")
         return answer.exit
+
+    def _log_error(self, form: str, error: CatalogError) -> None:
+        from catalog.observing.logs import log_line  # noqa: PLC0415 - few commands log
+
+        what, why, fix = lines_of(error)
+        told = {"code": type(error).__name__, "what": what, "why": why, "next": fix}
+        self.log(log_line(form, time.time(), "error", "failed", told))
 
     def preview(self, data: Any) -> None:  # noqa: ANN401 - as an answer's
         """Show what will be asked about; on standard error, because it is no answer yet."""
@@ -78,20 +90,35 @@ class Screen:
                 question,
                 f"give {flag} to agree beforehand",
             )
-        _write(sys.stderr, f"{self._safe(question)}\nType {expected} to go on: ")
+        _write(sys.stderr, f"{self.redact(question)}\nType {expected} to go on: ")
         if sys.stdin.readline().strip() != expected:
             raise UsageError("nothing was done", f"{expected} was not typed", "run it again to be asked again")
 
     @contextmanager
-    def progress(self) -> Iterator[Progress | None]:
-        """Whom a long command tells how far it is; nobody in a program's pipe that asked for JSON."""
-        if sys.stderr is None or (self.format == "json" and not sys.stderr.isatty()):
-            yield None
+    def progress(self) -> Iterator[Observer]:
+        """What shows how far a long command is; nothing in a program's pipe that asked for JSON, nor beside a log."""
+        if sys.stderr is None or self.log_format is not None or (self.format == "json" and not sys.stderr.isatty()):
+            from catalog.notices import ignore  # noqa: PLC0415 - as below
+
+            yield ignore
             return
         from catalog.cli.bars import shown_progress  # noqa: PLC0415 - few commands take long
 
-        with shown_progress(make_console(sys.stderr)) as progress:
-            yield progress
+        with shown_progress(make_console(sys.stderr)) as shown:
+            yield shown
+
+    def log(self, line: str) -> None:
+        """Write a line of the log, on standard error."""
+        _whisper(self.redact(line) + "\n")
+
+    def complain(self, text: str) -> None:
+        """Say what went wrong beside the command."""
+        if self.log_format is None:
+            _whisper(self.redact(text) + "\n")
+            return
+        from catalog.observing.logs import log_line  # noqa: PLC0415
+
+        self.log(log_line(self.log_format, time.time(), "warning", "observer_failed", {"what": text}))
 
     def _tell(self, data: Any, out: TextIO | None) -> None:  # noqa: ANN401 - whatever a command answers
         from catalog.cli.tables import told  # noqa: PLC0415 - programs that read JSON need none
@@ -99,15 +126,16 @@ class Screen:
         console: Console | None = None
         for part in told(data):
             if isinstance(part, str):
-                _write(out, self._safe(part) + "\n")
+                _write(out, self.redact(part) + "\n")
                 continue
             if console is None:
                 console = make_console(out)
             with console.capture() as captured:
                 console.print(part)
-            _write(out, self._safe(captured.get()))
+            _write(out, self.redact(captured.get()))
 
-    def _safe(self, text: str) -> str:
+    def redact(self, text: str) -> str:
+        """A text without secrets."""
         for secret in sorted(self.secrets, key=len, reverse=True):
             if len(secret) >= _SECRET_CHARACTERS_MIN:
                 text = text.replace(secret, REDACTED).replace(json.dumps(secret, ensure_ascii=False)[1:-1], REDACTED)

@@ -126,7 +126,13 @@ _KNOWN: Final[Mapping[str, tuple[Any, Callable[[object], Any]]]] = {
     "lock_timeout": (60.0, seconds),
     "timeout": (None, seconds),
     "format": ("text", _format),
+    "log_format": (None, _format),
+    "metrics_file": (None, _text),
+    "ready_file": (None, _text),
 }
+
+_PLACES: Final = frozenset({"store", "metrics_file", "ready_file"})
+"""Relative to the file that names them."""
 
 _Level = tuple[str, Any, str]
 
@@ -200,7 +206,7 @@ class _Told:
                 known = f"did you mean {close[0]}?" if close else f"there are {', '.join((*_KNOWN, OPTIONS))}"
                 raise SettingError(where, "there is no such setting", known)
             value = _parsed(name, self._expanded(raw, where), where)
-            if name == "store" and path is not None and "://" not in value:
+            if name in _PLACES and path is not None and "://" not in value:
                 value = str(path.absolute().parent / value)
             yield name, value, source
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import time
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from contextlib import contextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING
@@ -19,42 +19,30 @@ from catalog.cli.answers import (
     StepDone,
     Undone,
 )
-from catalog.cli.environment import Environment, Look, Timed
+from catalog.cli.environment import Environment, Look
 from catalog.cli.results import Answer
 from catalog.errors import NoStoreError, NotInitializedError, UndoneError, UpgradeNeededError, UsageError
 from catalog.handle import Mode
 from catalog.log.protocol import Mark
+from catalog.notices import Closed, Notice, Observer, Opening, Ready, StepCommitted, ignore, opening, together
 from catalog.open import Upgrading, open_store
 from catalog.stash.identity import read_identity
 
 if TYPE_CHECKING:
     from catalog.engine.plan import StepPlan
-    from catalog.engine.progress import Counts, Progress
     from catalog.engine.step import Runner
 
 
 @dataclass(slots=True)
 class Recorder:
-    """Tells another of progress, and keeps what each step did."""
+    """Keeps what each step did."""
 
-    progress: Progress
     steps: list[StepDone] = field(default_factory=list)
-    _began_s: float = 0.0
 
-    def began(self, plan: StepPlan) -> None:
-        self._began_s = time.monotonic()
-        self.progress.began(plan)
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
-        self.progress.advanced(plan, rows, size)
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        sums = {
-            name: sum(getattr(own, name) for own in counts.values())
-            for name in ("rows_before", "rows_after", "bytes_before", "bytes_after")
-        }
-        self.steps.append(StepDone(plan.name, plan.version, time.monotonic() - self._began_s, **sums))
-        self.progress.ended(plan, counts)
+    def __call__(self, notice: Notice) -> None:
+        if isinstance(notice, StepCommitted):
+            rows, sizes = (notice.rows_before, notice.rows_after), (notice.bytes_before, notice.bytes_after)
+            self.steps.append(StepDone(notice.plan.name, notice.plan.version, notice.seconds, *rows, *sizes))
 
 
 def start(
@@ -63,7 +51,7 @@ def start(
     read_only: bool = False,
     reapply: bool = False,
     backup: str | None = None,
-    progress: Progress | None = None,
+    observer: Observer = ignore,
 ) -> Answer:
     """Open a store as an environment does when it starts, and close it again."""
     began_s = time.monotonic()
@@ -75,8 +63,8 @@ def start(
         from catalog.cli.debugging import copy  # noqa: PLC0415 - few ask for one
 
         copied = copy(environment, backup).data.copied
-    recorder = Recorder(_told(environment, progress))
-    upgrading = Upgrading(environment.spark, reapply, recorder)
+    recorder = Recorder()
+    upgrading = Upgrading(environment.spark, reapply, together(recorder, observer), environment.permit)
     patience = environment.patience
     if patience.deploy_generation is None:
         patience = replace(patience, deploy_generation=0)
@@ -113,38 +101,58 @@ def init(environment: Environment, *, dry_run: bool = False) -> Answer:
         return Answer(Initialized(uri, cat.version, done=True, exists=True, rows=rows))
 
 
+def plan_apply(
+    environment: Environment, *, until: int | None = None, only_next: bool = False, reapply: bool = False
+) -> Answer:
+    """What the migrations that are due would do. Nobody is fenced."""
+    look = environment.look()
+    environment.project.check_version(look.version)
+    target = _target(environment, look, until, only_next=only_next)
+    undone = None if reapply or target <= look.version else _undone(look)
+    return Answer(_planned(look, target), undone)
+
+
 def apply(
     environment: Environment,
     *,
     until: int | None = None,
     only_next: bool = False,
-    dry_run: bool = False,
     reapply: bool = False,
-    progress: Progress | None = None,
+    observer: Observer = ignore,
 ) -> Answer:
-    """Run the migrations that are due, all of them or up to a version; with `dry_run`, answer what they would do."""
-    from catalog.engine.run import preflight, require_not_undone, upgrade, validate  # noqa: PLC0415
-
+    """Run the migrations that are due, all of them or up to a version."""
     project, look = environment.project, environment.look()
     project.check_version(look.version)
     target = _target(environment, look, until, only_next=only_next)
-    if dry_run:
-        undone = None if reapply or target <= look.version else _undone(look)
-        return Answer(_planned(look, target), undone)
-    if target <= look.version:
-        return Answer(Applied(look.storage.uri, look.version, look.version, project.current, ()))
-    journal = look.journal
-    validate(project, journal)
+    recorder = Recorder()
+    told, uri = together(recorder, observer), look.storage.uri
+    with opening(told, Opening(uri, project.name, Mode.LEADER, str(project.build), project.current)) as elapsed_s:
+        before, after, state = look.version, look.version, look.state
+        if target > look.version:
+            from catalog.engine.run import upgrade  # noqa: PLC0415 - an up-to-date store needs none
+
+            _require_applicable(look, target, reapply=reapply)
+            with _runner(environment, told) as runner:
+                before = runner.journal.version
+                upgrade(runner, target, reapply=reapply)
+                after, state = runner.journal.version, runner.journal.state
+        if after == project.current:
+            fence = state.fence.generation, state.fence.epoch
+            told(Ready(uri, Mode.LEADER, after, *fence, state.version, elapsed_s()))
+        told(Closed(after))
+    return Answer(Applied(uri, before, after, project.current, tuple(recorder.steps)))
+
+
+def _require_applicable(look: Look, target: int, *, reapply: bool) -> None:
+    """Refuse, before anyone is fenced, what would not be applied."""
+    from catalog.engine.run import preflight, require_not_undone, validate  # noqa: PLC0415
+
+    environment, journal = look.environment, look.journal
+    validate(environment.project, journal)
     if not reapply:
-        require_not_undone(journal, project)
+        require_not_undone(journal, environment.project)
     has_session = environment.spark is not None
-    preflight(project, look.storage.uri, look.state, look.version, until=target, has_session=has_session)
-    recorder = Recorder(_told(environment, progress))
-    with _runner(environment, recorder) as runner:
-        before = runner.journal.version
-        upgrade(runner, target, reapply=reapply)
-        after = runner.journal.version
-    return Answer(Applied(look.storage.uri, before, after, project.current, tuple(recorder.steps)))
+    preflight(environment.project, look.storage.uri, look.state, look.version, until=target, has_session=has_session)
 
 
 def plan_undo(environment: Environment, *, to: int | None = None) -> Answer:
@@ -259,7 +267,7 @@ def _target(environment: Environment, look: Look, until: int | None, *, only_nex
 
 
 @contextmanager
-def _runner(environment: Environment, progress: Progress) -> Iterator[Runner]:
+def _runner(environment: Environment, observer: Observer) -> Iterator[Runner]:
     from catalog.engine.step import Runner  # noqa: PLC0415
     from catalog.leading import leading  # noqa: PLC0415
     from catalog.spark.jobs import SparkJobs  # noqa: PLC0415
@@ -267,8 +275,9 @@ def _runner(environment: Environment, progress: Progress) -> Iterator[Runner]:
 
     place = environment.place
     jobs = SparkJobs(lambda: find_session(environment.spark))
-    with leading(place, environment.patience) as leader:
-        yield Runner(leader.journal, environment.project, (place.uri, place.options), jobs, progress)
+    with leading(place, environment.patience, observer) as leader:
+        own = (place.uri, place.options)
+        yield Runner(leader.journal, environment.project, own, jobs, observer, permit=environment.permit)
 
 
 def _version(environment: Environment) -> int | None:
@@ -297,9 +306,3 @@ def _initial_rows(environment: Environment) -> dict[str, int]:
     initialize_stash(project, stash)
     view = stash.view()
     return {name: view.table(name).num_rows for name in sorted(view.collections())}
-
-
-def _told(environment: Environment, progress: Progress | None) -> Progress:
-    from catalog.engine.progress import Silent  # noqa: PLC0415
-
-    return Timed(progress or Silent(), environment)

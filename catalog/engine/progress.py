@@ -1,12 +1,13 @@
-"""What is told of a running upgrade, to whoever shows it."""
+"""How far a step is, and what it came to."""
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping
-from dataclasses import dataclass
-from typing import Protocol
+from dataclasses import dataclass, field
 
 from catalog.engine.plan import StepPlan
+from catalog.notices import Observer, StepAdvanced, StepBegan, StepCommitted, StepFailed
 
 
 @dataclass(slots=True)
@@ -23,36 +24,32 @@ class Counts:
     deleted: int = 0
 
 
-class Progress(Protocol):
-    def began(self, plan: StepPlan) -> None:
-        """A step begins."""
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
-        """About so many of the stored rows and bytes to be rewritten are done: never fewer than before, at last all."""
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        """A step was committed."""
-
-
-class Silent:
-    def began(self, plan: StepPlan) -> None: ...
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None: ...
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None: ...
-
-
 @dataclass(slots=True)
 class Meter:
-    """How far a step is, in one measure for all the jobs and attempts that it takes."""
+    """Tells of one step: how far it is, in one measure for all the jobs and attempts that it takes."""
 
-    progress: Progress
+    observer: Observer
     plan: StepPlan
     reached: float = 0.0
+    began_s: float = field(default_factory=time.monotonic)
+
+    def begin(self) -> None:
+        self.observer(StepBegan(self.plan))
 
     def advance(self, done: int, count: int) -> None:
         """So many of the tasks of a job are done."""
         if count:
             self.reached = max(self.reached, done / count)
         plan, share = self.plan, self.reached
-        self.progress.advanced(plan, int(share * plan.rows_to_rewrite), int(share * plan.bytes_to_rewrite))
+        self.observer(StepAdvanced(plan, int(share * plan.rows_to_rewrite), int(share * plan.bytes_to_rewrite)))
+
+    def commit(self, counts: Mapping[str, Counts]) -> None:
+        self.advance(1, 1)
+        self.observer(StepCommitted(self.plan, counts, self._seconds))
+
+    def fail(self, error: BaseException, what: str) -> None:
+        self.observer(StepFailed(self.plan, type(error).__name__, what, self._seconds))
+
+    @property
+    def _seconds(self) -> float:
+        return time.monotonic() - self.began_s

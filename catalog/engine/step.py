@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import time
 from collections.abc import Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from enum import StrEnum
 
 import pyarrow as pa
@@ -14,7 +14,7 @@ from catalog.engine.execution import ALLOCATORS, Execution
 from catalog.engine.journal import Journal
 from catalog.engine.made import Made, Source
 from catalog.engine.plan import StepPlan, describe
-from catalog.engine.progress import Meter, Progress, Silent
+from catalog.engine.progress import Meter
 from catalog.engine.types import ENGINE_COLLECTIONS, registry_of
 from catalog.errors import (
     CatalogError,
@@ -26,6 +26,7 @@ from catalog.errors import (
 )
 from catalog.log.files import file_collection
 from catalog.log.protocol import Commit, DataFile, FileKind, Mark, Operation
+from catalog.notices import Observer, ignore
 from catalog.project import MigrationModule, Project
 from catalog.spark.jobs import SparkJobs
 from catalog.stash.collections import encode
@@ -50,6 +51,10 @@ def pass_on(_point: StepPoint) -> None:
     """What is done at each point outside of tests: nothing."""
 
 
+def permit(_plan: StepPlan) -> None:
+    """For steps that may take as long as they take."""
+
+
 @dataclass(slots=True)
 class Runner:
     """Runs steps of a store that this process leads."""
@@ -58,34 +63,38 @@ class Runner:
     project: Project
     place: tuple[str, Mapping[str, str]]
     jobs: SparkJobs
-    progress: Progress = field(default_factory=Silent)
+    observer: Observer = ignore
     reached: Callable[[StepPoint], None] = pass_on
+    permit: Callable[[StepPlan], None] = permit
+    """Asked before a step, and while rows are left to be rewritten; raises to stop it, and nothing is committed."""
 
     def run(self, module: MigrationModule) -> Made:
         """Take the store one version on; raises with the store as it was."""
         plan = describe(module, self.journal.state, self.journal.version)
         self.reached(StepPoint.BEFORE_BEGIN)
-        self.progress.began(plan)
-        meter = Meter(self.progress, plan)
+        self.permit(plan)
+        meter = Meter(self.observer, plan)
+        meter.begin()
+        try:
+            made = self._recorded(module, plan, meter)
+        except BaseException as error:
+            meter.fail(error, _reason(error))
+            raise
+        self.reached(StepPoint.AFTER_COMMIT)
+        meter.commit(made.counts)
+        return made
+
+    def _recorded(self, module: MigrationModule, plan: StepPlan, meter: Meter) -> Made:
+        """Execute and commit under an event, which says how it ended."""
         number = events.begin(self.journal, plan, str(self.project.build))
         try:
             self.reached(StepPoint.AFTER_BEGIN)
-            made = self._committed(module, plan, number, meter)
+            return self._committed(module, plan, number, meter)
         except (FencedError, IndeterminateError):
             raise  # not ours to write any more, or not known to be open still
-        except CatalogError as error:
-            events.fail(self.journal, number, error.what)
+        except (Exception, KeyboardInterrupt) as error:
+            events.fail(self.journal, number, _reason(error))
             raise
-        except KeyboardInterrupt:
-            events.fail(self.journal, number, "it was interrupted")
-            raise
-        except Exception as error:
-            events.fail(self.journal, number, f"{type(error).__name__}: {error}")
-            raise
-        self.reached(StepPoint.AFTER_COMMIT)
-        meter.advance(1, 1)
-        self.progress.ended(plan, made.counts)
-        return made
 
     def _committed(self, module: MigrationModule, plan: StepPlan, number: int, meter: Meter) -> Made:
         disturbed: frozenset[str] = frozenset()
@@ -165,6 +174,8 @@ class Runner:
                 self._poll()
                 polled = time.monotonic()
             meter.advance(done, count)
+            if meter.reached < 1:
+                self.permit(meter.plan)
 
         return Source(self.journal.log, self.project, self.place, self.journal.fence, self.jobs, watch)
 
@@ -175,6 +186,13 @@ class Runner:
             fence = self.journal.log.state(newest).fence
             if fence != self.journal.fence:
                 raise FencedError(self.journal.fence, fence)
+
+
+def _reason(error: BaseException) -> str:
+    """Why a step was not applied, in one line where the error has one."""
+    if isinstance(error, CatalogError):
+        return error.what
+    return f"{type(error).__name__}: {error}" if isinstance(error, Exception) else "it was interrupted"
 
 
 def _touched(commits: Sequence[Commit]) -> set[str]:

@@ -41,8 +41,8 @@ class Trial:
         """Take the copy one version on; raises if the step cannot run at all."""
         began, journal = perf_counter(), self.runner.journal
         plan = describe(module, journal.state, journal.version)
-        self.runner.progress.began(plan)
-        meter = Meter(self.runner.progress, plan)
+        meter = Meter(self.runner.observer, plan)
+        meter.begin()
         number = events.begin(journal, plan, str(self.runner.project.build))
         tried = _Tried(journal.state, journal.state)
         made = self._made(module, plan, meter, tried)
@@ -53,8 +53,7 @@ class Trial:
         cut(journal, made.spoilt, made.doubled)
         add_keys(self.dead, made.spoilt)
         self._leave_out(tried, plan.version)
-        meter.advance(1, 1)
-        self.runner.progress.ended(plan, made.counts)
+        meter.commit(made.counts)
         return StepVerdict(
             name=plan.name,
             previous=plan.previous,

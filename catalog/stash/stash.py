@@ -14,6 +14,7 @@ from threading import RLock
 
 from google.protobuf.message import Message
 
+from catalog import notices
 from catalog.errors import (
     CatalogError,
     ConflictError,
@@ -26,8 +27,9 @@ from catalog.errors import (
     TransactionConflictError,
     VersionChangedError,
 )
-from catalog.log.maintenance import Policy, maintain
+from catalog.log.maintenance import Maintained, Policy, maintain
 from catalog.log.protocol import Change, Commit, Fence, FileKind, Log, Mark, Operation
+from catalog.notices import Observer, ignore
 from catalog.stash.arrays import rows_table
 from catalog.stash.checks import check_changes
 from catalog.stash.collections import Registry, encode
@@ -45,6 +47,8 @@ class Stash:
     shape: Shape = field(default_factory=Shape)
     postponed: CatalogError | None = None
     """Why maintenance was last left for another time; damage only until the next refresh, which raises it."""
+    observer: Observer = ignore
+    """Told what maintenance did."""
     _lock: RLock = field(default_factory=RLock)
 
     @classmethod
@@ -235,15 +239,21 @@ class Stash:
         with damage, which the next one raises.
         """
         self.postponed = None
+        consolidated, done = [], Maintained(self.head.state)
         try:
             for wanted in list(due(self.head.view, self.shape)):
                 self._merge(wanted)
+                consolidated.append(wanted.collection)
             done = maintain(self.head.log, self.head.state, self.policy)
             self.postponed = done.postponed
             if done.state.version != self.ts:
                 self.head.catch_up()
         except CatalogError as postponed:
             self.postponed = postponed
+        if consolidated or done.checkpoint is not None or self.postponed is not None:
+            why = None if self.postponed is None else self.postponed.what
+            told = (tuple(consolidated), done.checkpoint, done.frontier, len(done.deleted), why)
+            self.observer(notices.Maintained(*told))
 
 
 def tail_rows(changes: tuple[RowChange, ...], ts: int) -> dict[str, list[Happened]]:

@@ -3,14 +3,13 @@
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import dataclass, replace
 from pathlib import Path
 from unittest import mock
 
 from catalog.checking import check_upgrade
-from catalog.engine.plan import StepPlan
-from catalog.engine.progress import Counts
+from catalog.notices import Notice, StepAdvanced, StepBegan, StepCommitted
 from catalog.project import Project
 from catalog.spark.jobs import SparkJobs
 from catalog.upgrade import PROJECT
@@ -33,14 +32,16 @@ class Halting:
             sys.stdin.read()  # until it is killed
         self.left -= 1
 
-    def began(self, plan: StepPlan) -> None:
-        self.reach(f"the beginning of {plan.name}")
-
-    def advanced(self, plan: StepPlan, _rows: int, _size: int) -> None:
-        self.reach(f"a task of {plan.name}")
-
-    def ended(self, plan: StepPlan, _counts: Mapping[str, Counts]) -> None:
-        self.reach(f"the end of {plan.name}")
+    def __call__(self, notice: Notice) -> None:
+        match notice:
+            case StepBegan(plan):
+                self.reach(f"the beginning of {plan.name}")
+            case StepAdvanced(plan):
+                self.reach(f"a task of {plan.name}")
+            case StepCommitted(plan):
+                self.reach(f"the end of {plan.name}")
+            case _:
+                pass
 
 
 def main(store: str, scratch: str, points: str, sessions: str) -> None:
@@ -52,7 +53,7 @@ def main(store: str, scratch: str, points: str, sessions: str) -> None:
         make = lambda make_session: DirectJobs(lambda: halting.reach("a task"), make_session)  # noqa: E731
     with mock.patch("catalog.checking.SparkJobs", make):
         spark = "local[1]" if sessions == "none" else None
-        check_upgrade(project, store, {}, spark=spark, scratch=Path(scratch), progress=halting)
+        check_upgrade(project, store, {}, spark=spark, scratch=Path(scratch), observer=halting)
     sys.stdout.write("done\n")
 
 

@@ -53,7 +53,7 @@ def test_a_healthy_store_passes_and_is_upgraded_as_foretold(
     assert verdict.after.findings == ()
     assert 0 < verdict.startup_s < verdict.seconds
     before = sum(len(content) for content in files_of(store).values())
-    open_catalog(store, deploy_generation=1, spark=spark, progress=told).close()
+    open_catalog(store, deploy_generation=1, spark=spark, observer=told).close()
     grown = sum(len(content) for content in files_of(store).values()) - before
     assert 0 < verdict.extra_bytes < grown < 3 * verdict.extra_bytes + 200_000
     events = [event.value for event in events_of(store)]

@@ -14,6 +14,7 @@ from catalog.engine.plan import StepPlan, Work, plan
 from catalog.engine.progress import Counts
 from catalog.generator import generate
 from catalog.log.delta import DeltaLog
+from catalog.notices import StepAdvanced, StepBegan, StepCommitted
 from catalog.upgrade import PROJECT
 from tests.cli.terminal import COLOUR, ESCAPE, in_pipe, on_terminal
 
@@ -25,17 +26,18 @@ from catalog.cli.render import make_console
 from catalog.engine.plan import plan
 from catalog.engine.progress import Counts
 from catalog.log.delta import DeltaLog
+from catalog.notices import StepAdvanced, StepBegan, StepCommitted
 from catalog.upgrade import PROJECT
 log = DeltaLog(sys.argv[1])
 console = make_console()
-with shown_progress(console) as progress:
+with shown_progress(console) as tell:
     for step in plan(PROJECT, log.state(log.verify()), 19, PROJECT.current):
-        progress.began(step)
+        tell(StepBegan(step))
         if step.needs_spark:
             rows = sum(work.rows for work in step.works)
-            progress.advanced(step, rows // 2, step.bytes_to_rewrite // 2)
-            progress.advanced(step, rows, step.bytes_to_rewrite)
-        progress.ended(step, {"item": Counts(7, 5, 7000, 5000)})
+            tell(StepAdvanced(step, rows // 2, step.bytes_to_rewrite // 2))
+            tell(StepAdvanced(step, rows, step.bytes_to_rewrite))
+        tell(StepCommitted(step, {"item": Counts(7, 5, 7000, 5000)}, 0.0))
 """
 """Tells of an upgrade as the engine does."""
 
@@ -110,12 +112,12 @@ def test_lines_say_how_fast_it_goes_and_how_long_it_takes() -> None:
     """Measured from the first rows on: what Spark took to start says nothing of the rest. At most every two seconds."""
     now_s, out = [100.0], io.StringIO()
     step = _step(rows=1000, size=64_000)
-    with shown_progress(make_console(out), clock=lambda: now_s[0]) as progress:
-        progress.began(step)
+    with shown_progress(make_console(out), clock=lambda: now_s[0]) as tell:
+        tell(StepBegan(step))
         for at_s, rows in ((130, 0), (131, 100), (132, 200), (133.5, 200), (136, 600), (137, 1000)):
             now_s[0] = at_s
-            progress.advanced(step, rows, rows * 64)
-        progress.ended(step, {"item": Counts(1000, 999, 64_000, 63_000)})
+            tell(StepAdvanced(step, rows, rows * 64))
+        tell(StepCommitted(step, {"item": Counts(1000, 999, 64_000, 63_000)}, 37.0))
     assert out.getvalue().splitlines() == [
         "v19_to_v20: A step.",
         "v19_to_v20: 100/1,000 rows 6.4 kB/64.0 kB",
@@ -128,11 +130,11 @@ def test_a_step_that_begins_again_is_measured_anew() -> None:
     """As when others wrote to what it had read."""
     now_s, out = [0.0], io.StringIO()
     step = _step(rows=1000, size=64_000)
-    with shown_progress(make_console(out), clock=lambda: now_s[0]) as progress:
-        progress.began(step)
+    with shown_progress(make_console(out), clock=lambda: now_s[0]) as tell:
+        tell(StepBegan(step))
         for at_s, rows in ((10, 100), (20, 900), (30, 0), (40, 100), (50, 200)):
             now_s[0] = at_s
-            progress.advanced(step, rows, rows * 64)
+            tell(StepAdvanced(step, rows, rows * 64))
     assert out.getvalue().splitlines()[-1] == "v19_to_v20: 200/1,000 rows 12.8 kB/64.0 kB 10 rows/s 80 s left"
 
 

@@ -11,7 +11,7 @@ import signal
 import sys
 import time
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,9 +20,8 @@ import pyspark.sql.connect.session  # noqa: F401 - loaded before the clock runs
 import catalog.engine.run
 import catalog.generated.objects_pb2  # noqa: F401
 from catalog import open_catalog
-from catalog.engine.plan import StepPlan
-from catalog.engine.progress import Counts
 from catalog.errors import CatalogError
+from catalog.notices import Notice, StepBegan, StepCommitted
 from catalog.spark.jobs import Answer, SparkJobs
 from catalog.spark.session import local_session
 
@@ -33,17 +32,15 @@ def answer(**said: object) -> None:
     sys.stdout.flush()
 
 
-class Tell:
-    """Tells of every step, and when each began and ended."""
-
-    def began(self, plan: StepPlan) -> None:
-        answer(began=plan.version, at=time.time())
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None: ...
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        del counts
-        answer(ended=plan.version, at=time.time())
+def tell(notice: Notice) -> None:
+    """Of every step, when it began and ended."""
+    match notice:
+        case StepBegan(plan):
+            answer(began=plan.version, at=time.time())
+        case StepCommitted(plan):
+            answer(ended=plan.version, at=time.time())
+        case _:
+            pass
 
 
 def upgrade(told: dict[str, Any]) -> None:
@@ -56,7 +53,7 @@ def upgrade(told: dict[str, Any]) -> None:
             options=told["options"],
             deploy_generation=told["generation"],
             spark=spark,
-            progress=Tell(),
+            observer=tell,
         )
     except CatalogError as error:
         answer(error=type(error).__name__, text=str(error))

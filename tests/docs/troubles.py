@@ -61,8 +61,14 @@ def full_history(store: Path) -> None:
     generate(PROJECT, store, 20, ROWS, SEED)
 
 
+def behind(store: Path) -> None:
+    """A store that the next start takes one version on."""
+    generate(PROJECT, store, 21, ROWS, SEED)
+
+
 TROUBLES: Mapping[str, Mapping[str, Callable[[Path], None]]] = {
     "check-a-production-store": {"production": full_history, "broken": dangling},
+    "operate": {"catalog": behind},
     "recover": {"stopped": stopped, "torn": torn, "edited": edited, "catalog": full_history},
 }
 """By page: the stores that are there when somebody needs it."""

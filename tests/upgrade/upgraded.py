@@ -12,6 +12,7 @@ from catalog import open_catalog
 from catalog.engine.plan import StepPlan
 from catalog.engine.progress import Counts
 from catalog.generator import generate
+from catalog.notices import Notice, StepAdvanced, StepBegan, StepCommitted
 from catalog.upgrade import PROJECT
 from tests.migrations.plain import Store
 from tests.upgrade.golden import ROWS, SEED
@@ -22,23 +23,23 @@ from tests.upgrade.stores import log_of, plain_at, rows_at, steps_of
 class Told:
     """Everything that an upgrade told, in order."""
 
+    notices: list[Notice] = field(default_factory=list)
     began_steps: list[StepPlan] = field(default_factory=list)
     advances: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     ended_steps: list[tuple[StepPlan, Mapping[str, Counts]]] = field(default_factory=list)
 
-    def began(self, plan: StepPlan) -> None:
-        assert len(self.began_steps) == len(self.ended_steps)
-        self.began_steps.append(plan)
-        self.advances[plan.name] = []
-
-    def advanced(self, plan: StepPlan, rows: int, size: int) -> None:
-        assert plan.name == self.began_steps[-1].name
-        assert len(self.began_steps) == len(self.ended_steps) + 1
-        self.advances[plan.name].append((rows, size))
-
-    def ended(self, plan: StepPlan, counts: Mapping[str, Counts]) -> None:
-        assert plan.name == self.began_steps[-1].name
-        self.ended_steps.append((plan, counts))
+    def __call__(self, notice: Notice) -> None:
+        self.notices.append(notice)
+        match notice:
+            case StepBegan(plan):
+                self.began_steps.append(plan)
+                self.advances[plan.name] = []
+            case StepAdvanced(plan, rows, size):
+                self.advances[plan.name].append((rows, size))
+            case StepCommitted(plan, counts):
+                self.ended_steps.append((plan, counts))
+            case _:
+                pass
 
 
 @dataclass(slots=True)
@@ -74,6 +75,6 @@ class UpgradedStores:
             store, told = self.place / f"v{version}", Told()
             generate(PROJECT, store, version, ROWS, SEED)
             ts = log_of(store).verify()
-            open_catalog(store, deploy_generation=1, spark=self.spark, progress=told).close()
+            open_catalog(store, deploy_generation=1, spark=self.spark, observer=told).close()
             self._made[version] = Upgraded(store, version, ts, told)
         return self._made[version]
