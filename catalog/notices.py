@@ -62,6 +62,8 @@ class Initialized:
 
 @dataclass(frozen=True, slots=True)
 class StepBegan:
+    """A step begins."""
+
     plan: StepPlan
 
 
@@ -76,6 +78,8 @@ class StepAdvanced:
 
 @dataclass(frozen=True, slots=True)
 class StepCommitted:
+    """A step was committed, as a whole."""
+
     plan: StepPlan
     counts: Mapping[str, Counts]
     seconds: float

@@ -9,10 +9,10 @@ from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from types import ModuleType
+from typing import get_args
 
 import catalog
-from catalog import actions, errors, handle
-from catalog.engine import progress
+from catalog import actions, errors, handle, notices
 from catalog.stash import transaction
 
 WIDTH = 100
@@ -44,9 +44,7 @@ def interface() -> str:
     lines += _modes()
     lines += _class(handle, "Catalog", "What `open_catalog` answers; close it, or use it in a `with` statement.")
     lines += _class(transaction, "Transaction", "What `Catalog.transaction` gives.", leave_out=_INSIDE)
-    lines += _class(
-        progress, "Progress", "What `open_catalog` tells of a running upgrade: any object with these methods."
-    )
+    lines += [*_notices(), *_OBSERVERS]
     lines += [
         "## catalog.objects",
         "",
@@ -66,6 +64,25 @@ def interface() -> str:
 
 
 _INSIDE = frozenset({"changes", "conflicts_with"})
+
+
+_OBSERVERS = (
+    "`together(*observers)` makes one observer of several. `catalog.observing` has some: `logs.LogLines`,",
+    "`metrics.MetricsFile` and `readiness.ReadyFile`, as [watch a start](../howto/operate.md) shows.",
+    "",
+)
+
+
+def _notices() -> list[str]:
+    """Each kind, with its fields; what else there is of a step is in its plan."""
+    lines = ["## catalog.notices", "", "What the `observer` of `open_catalog` is called with.", ""]
+    lines += ["| notice | | fields |", "|---|---|---|"]
+    for kind in get_args(notices.Notice):
+        found = _class_of(notices, kind.__name__)
+        fields = [f"`{ast.unparse(part.target)}`" for part in found.body if isinstance(part, ast.AnnAssign)]
+        fields += [f"`{part.name}`" for part in found.body if isinstance(part, Function) and part.name != "of"]
+        lines.append(f"| `{found.name}` | {ast.get_docstring(found) or ''} | {', '.join(fields)} |")
+    return [*lines, ""]
 
 
 def _exported(name: str) -> list[str]:
