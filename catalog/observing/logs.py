@@ -50,12 +50,12 @@ class LogLines:
 def log_line(form: str, now_s: float, level: str, event: str, told: Mapping[str, Any]) -> str:
     """One line, whatever the values are."""
     if form == "json":
-        return json.dumps({"time": moment(now_s), "level": level, "event": event, **told}, ensure_ascii=False)
+        return json.dumps({"time": utc_time(now_s), "level": level, "event": event, **told}, ensure_ascii=False)
     pairs = (f"{name}={_shown(value)}" for name, value in told.items() if value is not None)
-    return " ".join((moment(now_s), level, event, *pairs))
+    return " ".join((utc_time(now_s), level, event, *pairs))
 
 
-def moment(now_s: float) -> str:
+def utc_time(now_s: float) -> str:
     """A time as people and machines read it, in UTC."""
     return datetime.fromtimestamp(now_s, UTC).isoformat(timespec="milliseconds").replace("+00:00", "Z")
 

@@ -10,7 +10,7 @@ from pathlib import Path
 
 from catalog.notices import Closed, Failed, Notice, Opening, Ready
 from catalog.observing.files import remove_file, replace_file
-from catalog.observing.logs import moment
+from catalog.observing.logs import utc_time
 
 
 @dataclass(frozen=True, slots=True)
@@ -23,7 +23,7 @@ class ReadyFile:
     def __call__(self, notice: Notice) -> None:
         match notice:
             case Ready():
-                said = {"state": "ready", **asdict(notice), "since": moment(self.clock())}
+                said = {"state": "ready", **asdict(notice), "since": utc_time(self.clock())}
                 replace_file(self.path, json.dumps(said, ensure_ascii=False) + "\n")
             case Opening() | Failed() | Closed():
                 remove_file(self.path)
