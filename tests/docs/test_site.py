@@ -143,6 +143,17 @@ def test_search_finds_a_word(place: str, site: Path, address: str, browser: Brow
     assert (page.errors, page.outside_requests) == ([], [])
 
 
+def test_whoever_copies_from_a_console_gets_its_commands(site: Path, browser: Browser) -> None:
+    """Without prompts, and without what the commands printed."""
+    page = browser.page()
+    page.open((site / "howto" / "recover.html").as_uri())
+    page.wait_for("document.querySelector('.language-console button')")
+    page.evaluate("document.execCommand = () => { window.copied = String(getSelection()); return true }; 0")
+    page.evaluate("document.querySelector('.language-console button').click()")
+    commands = page.wait_for("window.copied")
+    assert commands == "catalog info -s /srv/catalog --check\ncatalog debug fsck -s /srv/catalog"
+
+
 def test_pages_and_pictures_are_light_or_dark_as_whoever_reads_prefers(site: Path, browser: Browser) -> None:
     """By the system's setting at first, and by the switch from then on."""
     page = browser.page(scheme="dark")
