@@ -17,7 +17,7 @@ from .descriptors import ProtoError, Types, compile_proto, run_protoc
 from .hashes import parse
 from .tree import SNAPSHOT_NAME, GateError, Tree, command
 
-_PACKAGE_INIT = '''"""Code generated from `proto/`; see `python -m build_tools codegen`."""
+_PACKAGE_INIT = '''"""Code generated from `proto/`, by the gate's `codegen`."""
 
 RESTYLED: dict[str, tuple[str, ...]] = {restyled}
 """Of each migration that was restyled after its release, the hashes it had before."""

@@ -1,38 +1,10 @@
-"""The package build: generates the code and runs the gate.
-
-Wheels and sdists are refused on findings. Editable installs only warn, so that the tools that mend a finding can
-always be installed.
-"""
-
-from __future__ import annotations
+"""Where hatchling finds the build hook of this repository; other projects have it as `catalog`, from the wheel."""
 
 import sys
 from pathlib import Path
-from typing import Any
 
-from hatchling.builders.hooks.plugin.interface import BuildHookInterface
+sys.path.insert(0, str(Path(__file__).parents[1]))
 
+from build_tools.build_hook import GateBuildHook
 
-class GateBuildHook(BuildHookInterface[Any]):
-    PLUGIN_NAME = "custom"
-
-    def initialize(self, version: str, build_data: dict[str, Any]) -> None:  # noqa: ARG002
-        sys.path.insert(0, self.root)
-        from build_tools.check import check  # noqa: PLC0415 - found only through the path above
-        from build_tools.codegen import generate  # noqa: PLC0415
-        from build_tools.findings import Format, render  # noqa: PLC0415
-        from build_tools.tree import GateError, find_tree  # noqa: PLC0415
-
-        tree = find_tree(Path(self.root), search=False)
-        report = check(tree)
-        if not report.ok and version != "editable":
-            raise SystemExit(f"{render(report, Format.TEXT)}\nthe package is not built: mend the findings first")
-        if report.findings or report.notes:
-            self.app.display_warning(render(report, Format.TEXT))
-        if self.target_name == "wheel":
-            try:
-                generate(tree)
-            except GateError as error:
-                if version != "editable":
-                    raise SystemExit(str(error)) from error
-                self.app.display_warning(f"no code was generated\n{error}")
+__all__ = ["GateBuildHook"]

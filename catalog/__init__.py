@@ -34,6 +34,7 @@ def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that f
     spark: SparkSession | str | None = None,
     reapply: bool = False,
     observer: Observer | None = None,
+    project: str = "catalog",
 ) -> Catalog:
     """Open a store: as leader, member, read-only, savepoint or debug.
 
@@ -46,13 +47,15 @@ def open_catalog(  # noqa: PLR0913 - the public entry: each has a default that f
 
     `observer` is called with every notice of `catalog.notices`, as it happens, in the thread that opens or commits;
     what it raises is logged as a warning, once, and harms nothing.
+
+    `project` is the name of the package whose types the store holds, for catalogs of one's own.
     """
     from catalog.handle import Mode  # noqa: PLC0415 - importing the package loads no engine
     from catalog.leading import Patience  # noqa: PLC0415
     from catalog.open import Upgrading, open_store  # noqa: PLC0415
-    from catalog.upgrade import PROJECT  # noqa: PLC0415
+    from catalog.project import load_project  # noqa: PLC0415
 
     patience, upgrading = Patience(deploy_generation, lock_timeout_s), Upgrading(spark, reapply, observer)
     if mode not in set(Mode):
         raise ValueError(f"{mode!r} is no mode of opening a store: there are {', '.join(Mode)}")
-    return open_store(PROJECT, store, Mode(mode), options or {}, patience, upgrading)
+    return open_store(load_project(project), store, Mode(mode), options or {}, patience, upgrading)

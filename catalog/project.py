@@ -15,7 +15,7 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
-from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldError
+from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldError, UnknownProjectError
 
 if TYPE_CHECKING:
     from catalog.actions import Action
@@ -93,7 +93,10 @@ class Project:
 @cache
 def load_project(name: str) -> Project:
     """A project by its name: its package is there under the same, on a driver and on every executor."""
-    project: Project = import_module(f"{name}.upgrade").PROJECT
+    try:
+        project: Project = import_module(f"{name}.upgrade").PROJECT
+    except (ImportError, AttributeError, TypeError, ValueError) as error:
+        raise UnknownProjectError(name, str(error)) from error
     return project
 
 

@@ -53,6 +53,18 @@ class Initialized:
 
 
 @dataclass(frozen=True, slots=True)
+class Founded:
+    folder: str
+    name: str
+    written: tuple[str, ...]
+    """Relative to the folder; generated code is not among them."""
+    left: str
+    """What the gate says of it."""
+    then: tuple[str, ...]
+    """Commands to go on with, in the folder."""
+
+
+@dataclass(frozen=True, slots=True)
 class Created:
     version: int
     summary: str

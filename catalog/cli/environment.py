@@ -44,7 +44,7 @@ class Environment:
                 "give --store, set CATALOG_STORE, or write `store` under [tool.catalog]",
             )
         return cls(
-            _project(settings["project"]),
+            load_project(settings["project"]),
             where,
             settings.storage_options,
             settings["spark"],
@@ -109,14 +109,3 @@ class Look:
 
         registry = Registry.of(self.environment.project.current_types)
         return Journal(self.log, registry, self.state.fence, self.state)
-
-
-def _project(name: str) -> Project:
-    try:
-        return load_project(name)
-    except (ImportError, AttributeError, TypeError, ValueError) as error:
-        raise UsageError(
-            f"there is no project {name}: {error}",
-            "a project is a package with a module `upgrade` in which PROJECT is",
-            "correct `project` under [tool.catalog], or run this where that package is installed",
-        ) from error

@@ -53,6 +53,22 @@ def init(run: Run, *, dry_run: bool) -> Answer:
 
 
 @command(root)
+@click.argument("path", type=FOLDER)
+@click.option("--name", metavar="NAME", help="What its package is called; by default like the folder.")
+def new(run: Run, *, path: str, name: str | None) -> Answer:
+    """Make a catalog of your own in an empty folder, PATH.
+
+    With types to begin with, their first version, the gate, tests and CI. Asks for a name on a terminal.
+    """
+    from catalog.cli.creating import new, offer_name  # noqa: PLC0415
+
+    if name is None:
+        offered, fits = offer_name(path)
+        name = run.screen.ask("Name of the package", offered, offers=fits)
+    return new(path, name)
+
+
+@command(root)
 @click.argument("why", required=False)
 @click.option("--amend", is_flag=True, help="Record unreleased versions again, as they are now.")
 @click.option("--renumber", is_flag=True, help="Move this branch's version behind the base branch's.")

@@ -94,6 +94,13 @@ class Screen:
         if sys.stdin.readline().strip() != expected:
             raise UsageError("nothing was done", f"{expected} was not typed", "run it again to be asked again")
 
+    def ask(self, question: str, answer: str, *, offers: bool = True) -> str:
+        """What somebody types; if that is nothing, or nobody can be asked, the given answer."""
+        if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
+            return answer
+        _write(sys.stderr, self.redact(f"{question} [{answer}]: " if offers else f"{question}: "))
+        return sys.stdin.readline().strip() or answer
+
     @contextmanager
     def progress(self) -> Iterator[Observer]:
         """What shows how far a long command is; nothing in a program's pipe that asked for JSON, nor beside a log."""

@@ -21,6 +21,7 @@ from catalog.errors import (
     UnfinishedStepError,
     UnfitJsonError,
     UnknownCollectionError,
+    UnknownProjectError,
     UpgradeNeededError,
     UsageError,
 )
@@ -55,6 +56,7 @@ _EXITS: Mapping[type[CatalogError], Exit] = {
     UsageError: Exit.USAGE,
     SettingError: Exit.USAGE,
     UnknownCollectionError: Exit.USAGE,
+    UnknownProjectError: Exit.USAGE,
     UnfitJsonError: Exit.USAGE,
     UpgradeNeededError: Exit.PENDING,
     UndoneError: Exit.PENDING,

@@ -109,6 +109,14 @@ def _initialized(data: answers.Initialized) -> Iterator[RenderableType]:
     yield table(["collection"], ["rows"], ((name, f"{rows:,}") for name, rows in data.rows.items() if rows))
 
 
+def _founded(data: answers.Founded) -> Iterator[RenderableType]:
+    yield f"made the project {data.name} in {data.folder}"
+    yield from (f"  {file}" for file in data.written)
+    yield f"\n{data.left}\n\nnext, in that folder:"
+    yield from (f"  {command}" for command in data.then)
+    yield "README.md has the rest"
+
+
 def _created(data: answers.Created) -> Iterator[RenderableType]:
     yield data.summary
     yield from (f"  {file}" for file in data.written)
@@ -362,6 +370,7 @@ def _short(checksum: str) -> str:
 _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Started: _started,
     answers.Initialized: _initialized,
+    answers.Founded: _founded,
     answers.Created: _created,
     answers.Planned: _planned,
     answers.Applied: _applied,

@@ -8,7 +8,7 @@ from __future__ import annotations
 from collections.abc import Mapping
 from dataclasses import dataclass, field
 
-from catalog.errors import ReadOptionError
+from catalog.errors import ReadOptionError, UnknownProjectError
 from catalog.project import Project, load_project
 
 STORAGE_PREFIX = "storage."
@@ -57,9 +57,9 @@ class Request:
     def load_project(self) -> Project:
         try:
             return load_project(self.project)
-        except (ImportError, AttributeError) as error:
+        except UnknownProjectError as error:
             needed = "the name of a project that is installed on the driver and on every executor"
-            raise ReadOptionError("project", f"{self.project} cannot be loaded: {error}", needed) from error
+            raise ReadOptionError("project", f"{self.project} cannot be loaded: {error.reason}", needed) from error
 
 
 def _whole(options: Mapping[str, str], name: str, least: int) -> int:

@@ -42,6 +42,7 @@
     ├── UnfitEvolutionError         fix the schema or the instruction
     ├── BuiltinsTooNewError         upgrade this program
     ├── BuiltinOvertakenError       stop this process
+    ├── UnknownProjectError         install the project, or correct its name
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
     ├── StoreTooOldError            upgrade the store with an earlier release first
@@ -181,6 +182,7 @@ from catalog.errors.versions import (
     SparkStartError,
     StoreTooNewError,
     StoreTooOldError,
+    UnknownProjectError,
     UnsupportedMessageError,
     UpgradeNeededError,
     VersionChangedError,
@@ -260,6 +262,7 @@ __all__ = [
     "UnfitSchemaError",
     "UninstructedSchemaError",
     "UnknownCollectionError",
+    "UnknownProjectError",
     "UnsupportedMessageError",
     "UnwrittenStepError",
     "UpgradeCheckError",

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from catalog.errors.root import CatalogError
+from catalog.gate import gate_name
 
 
 class StoreTooOldError(CatalogError):
@@ -91,9 +92,21 @@ class GeneratedCodeError(CatalogError):
         super().__init__(
             f"{module} is missing or was not generated from {proto} as it is now",
             "rows would be read with other types than the proto says",
-            "python -m build_tools codegen",
+            f"python -m {gate_name()} codegen",
             module,
             proto,
+        )
+
+
+class UnknownProjectError(CatalogError):
+    def __init__(self, name: str, reason: str) -> None:
+        self.name, self.reason = name, reason
+        super().__init__(
+            f"there is no project {name}: {reason}",
+            "a project is a package with a module `upgrade` in which PROJECT is, installed on drivers and executors",
+            "install it, such as with `pip install -e .` in its folder, or correct `project` under [tool.catalog]",
+            name,
+            reason,
         )
 
 

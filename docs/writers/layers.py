@@ -10,6 +10,7 @@ from docs.writers.drawing import Kind, Picture, Words, chip_lines, chip_width
 ROOT = Path(__file__).parents[2]
 SAID = {
     "cli": "the catalog command",
+    "template": "projects of one's own",
     "upgrade": "the dispatch",
     "initialize": "what a new store holds",
     "checking": "upgrades tried on a copy",
@@ -26,6 +27,7 @@ SAID = {
     "project": "what the engine is given",
     "actions": "what a migration may declare",
     "errors": "what a caller can meet",
+    "gate": "by which name it is found",
 }
 """Of a layer, by one of its modules."""
 GATE = (

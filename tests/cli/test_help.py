@@ -14,7 +14,7 @@ from catalog.cli.results import Exit
 from tests.cli.commands import in_process, in_program
 
 FENCING = ["start", "apply", "undo", "abort", "clean", "debug edit", "debug delete"]
-ASKING = ["undo", "abort", "repair", "clean", "debug edit", "debug delete", "debug vacuum"]
+ASKING = ["new", "undo", "abort", "repair", "clean", "debug edit", "debug delete", "debug vacuum"]
 FENCES = "Fences: whoever leads the store"
 
 
