@@ -9,11 +9,21 @@ import pytest
 
 from catalog.spark.session import local_session
 from tests.conftest import IDENTITY, ROOT, run
-from tests.docs.pages import Command, Diff, Example, blocks, run_command
+from tests.docs.pages import Command, Diff, Example, blocks, run_command, run_example
 from tests.docs.troubles import TROUBLES
 
 STORES = "/srv/"
 """Where the stores of the pages are."""
+SKETCHES = {
+    "write-your-first-migration": """
+from catalog.generated import objects_v22_pb2 as v22
+from catalog.generated import objects_v23_pb2 as v23
+{code}
+rows = [migrate_role(v22.RoleKey(), v22.RoleValue(name="ann", permissions=mask)) for mask in (1, 2)]
+assert [(value.name, value.colour) for _, value in rows] == [("ann", "grey"), ("ann", "red")]
+"""
+}
+"""Examples of what might stand in a migration of the version that the page makes, and how they are tried with it."""
 ON_SPARK = {"check-a-production-store"}
 
 
@@ -28,6 +38,8 @@ def test_a_how_to_page_works_as_written(page: Path, checkout: Path, tmp_path: Pa
     if page.stem in ON_SPARK:
         local_session(settings={"spark.master": "local[2]"})
     commands = 0
+    names: dict[str, object] = {}
+    sketches: list[str] = []
     for block in blocks(page):
         match block:
             case Diff():
@@ -35,9 +47,13 @@ def test_a_how_to_page_works_as_written(page: Path, checkout: Path, tmp_path: Pa
             case Command():
                 run_command(block, checkout, places)
                 commands += 1
+            case Example() if page.stem in SKETCHES:
+                sketches.append(block.code)
             case Example():
-                pass  # a sketch of what might stand in a migration
+                run_example(block, names, places)
     assert commands > 0
+    for code in sketches:
+        run(".nox/tests/bin/python", "-c", SKETCHES[page.stem].format(code=code), cwd=checkout)
     run("git", "add", "--all", cwd=checkout)
     run("git", *IDENTITY, "commit", "-q", "--allow-empty", "-m", "followed", cwd=checkout)
     assert run("git", "status", "--porcelain", cwd=checkout) == ""
