@@ -8,7 +8,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
-from typing import TYPE_CHECKING, Self, TypeVar, overload
+from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 from google.protobuf.message import Message
 
@@ -159,6 +159,17 @@ class Catalog:
         session = spark if spark is not None else local_session()
         place, at = self._place, self._view(as_of).state.version
         return dataframe(session, place.uri, place.options, name, at, project=place.project.name)
+
+    def feed(
+        self, name: str, since: int | Literal["now"] | None = None, spark: SparkSession | None = None
+    ) -> DataFrame:
+        """The changes of a collection after a ts as a stream of Spark; by default its rows first, then every change."""
+        from catalog.datasource import feed  # noqa: PLC0415 - as in `dataframe`
+        from catalog.spark.session import local_session  # noqa: PLC0415
+
+        self._require_open()
+        session, place = spark if spark is not None else local_session(), self._place
+        return feed(session, place.uri, place.options, name, since, project=place.project.name)
 
     def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
         """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""

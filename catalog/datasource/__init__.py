@@ -1,5 +1,5 @@
 """`spark.read.format("catalog")`: the collections of a store as typed DataFrames. Importing this loads no pyspark."""
 
-from catalog.datasource.frame import dataframe
+from catalog.datasource.frame import dataframe, feed
 
-__all__ = ["dataframe"]
+__all__ = ["dataframe", "feed"]

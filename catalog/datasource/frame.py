@@ -1,9 +1,9 @@
-"""A collection as a DataFrame, for callers that have a session. Importing this loads no pyspark and no pyarrow."""
+"""A collection, or its feed, as a DataFrame of a session. Importing this loads no pyspark and no pyarrow."""
 
 from __future__ import annotations
 
 from collections.abc import Mapping
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Literal
 
 from catalog.datasource.request import Request
 
@@ -29,3 +29,23 @@ def dataframe(
 
     found = find(Request(store_uri, collection, as_of, options, project)).request
     return spark.read.format("catalog").options(**found.options()).load(found.store)
+
+
+def feed(
+    spark: SparkSession,
+    store_uri: str,
+    options: Mapping[str, str],
+    collection: str,
+    since: int | Literal["now"] | None = None,
+    *,
+    project: str = "catalog",
+) -> DataFrame:
+    """The feed of a collection as a stream: the columns `key`, `value`, `ts` and `diff`.
+
+    Begins with the rows of when its query is first started, or with the changes after a ts. What is wrong with the
+    request is raised here, as the error it is, and not by Spark.
+    """
+    from catalog.datasource.feed_scan import find_feed  # noqa: PLC0415 - loads the engine
+
+    found = find_feed(Request(store_uri, collection, None, options, project, feed=True, since=since)).request
+    return spark.readStream.format("catalog").options(**found.options()).load(found.store)

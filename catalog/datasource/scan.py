@@ -81,12 +81,12 @@ class Scan:
     @property
     def schema(self) -> pa.Schema:
         """Columns exactly as Spark declares them."""
-        return _schema(_collection(self.request.load_project(), self.version, self.request.collection))
+        return row_schema(collection_of(self.request.load_project(), self.version, self.request.collection))
 
     def plan(self) -> Scan:
         """The same, with what each part must know of the tail."""
         tails = [file for file in self.files if file.kind is FileKind.TAIL]
-        return replace(self, tail=Tail.of(_log(self.request), tails))
+        return replace(self, tail=Tail.of(log_of(self.request), tails))
 
     def parts(self) -> list[tuple[DataFile, ...]]:
         """The files in groups of about the same work, as many as their bytes call for."""
@@ -94,12 +94,12 @@ class Scan:
 
     def read(self, files: Sequence[DataFile]) -> Iterator[pa.RecordBatch]:
         """The live rows of some of the files."""
-        collection = _collection(self.request.load_project(), self.version, self.request.collection)
+        collection = collection_of(self.request.load_project(), self.version, self.request.collection)
         key, value = codec_for(collection.key_type.DESCRIPTOR), codec_for(collection.value_type.DESCRIPTOR)
-        schema, log = _schema(collection), _log(self.request)
+        schema, log = row_schema(collection), log_of(self.request)
         tail = self.tail or self.plan().tail
         for file in files:
-            rows = _read(log, file, self.ts)
+            rows = read_file(log, file, self.ts)
             for batch in bounded_batches(tail.live(rows, file.kind) if tail else rows):
                 columns = [to_spark(key.decode(batch["key"])), to_spark(value.decode(batch["value"]))]
                 yield pa.record_batch(columns, schema=schema)
@@ -111,7 +111,7 @@ def find(request: Request) -> Scan:
     storage = open_storage(request.store, request.storage)
     require_identity(storage, project.name)
     request = replace(request, store=storage.uri)
-    log = _log(request)
+    log = log_of(request)
     newest = log.state(log.verify())
     state = newest if request.as_of is None else _state_as_of(log, newest, request.as_of)
     version = state.marks.get(Mark.STASH_VERSION) or newest.marks.get(Mark.STASH_VERSION)
@@ -122,20 +122,24 @@ def find(request: Request) -> Scan:
         if version != newest.marks.get(Mark.STASH_VERSION):
             raise LegacyRowsError(storage.uri, state.version, version, project.first_proto)
         raise UpgradeNeededError(storage.uri, version, project.current)
-    _collection(project, version, request.collection)
+    collection_of(project, version, request.collection)
     files = tuple(file for file in state.files.values() if file.collection == request.collection)
     return Scan(replace(request, as_of=state.version), version, files)
 
 
+def cost(file: DataFile) -> int:
+    """What it costs to read a file, in bytes."""
+    return file.size + _OPENING_BYTES
+
+
 def pack(files: Sequence[DataFile], part_bytes: int) -> list[tuple[DataFile, ...]]:
     """Divide files evenly, the largest first, into as few parts as have this many bytes."""
-    costs = {file.path: file.size + _OPENING_BYTES for file in files}
-    count = min(len(files), math.ceil(sum(costs.values()) / part_bytes))
+    count = min(len(files), math.ceil(sum(map(cost, files)) / part_bytes))
     parts: list[tuple[int, int, list[DataFile]]] = [(0, number, []) for number in range(count)]
     for file in sorted(files, key=lambda file: (-file.size, file.path)):
         load, number, held = parts[0]
         held.append(file)
-        heapq.heapreplace(parts, (load + costs[file.path], number, held))
+        heapq.heapreplace(parts, (load + cost(file), number, held))
     return [tuple(held) for _, _, held in sorted(parts, key=lambda part: part[1])]
 
 
@@ -144,7 +148,7 @@ def _state_as_of(log: Log, newest: State, as_of: int) -> State:
     return log.state(as_of)
 
 
-def _read(log: Log, file: DataFile, ts: int) -> pa.Table:
+def read_file(log: Log, file: DataFile, ts: int) -> pa.Table:
     try:
         return log.read(file, _MERGE_COLUMNS)
     except MissingFileError:
@@ -153,17 +157,17 @@ def _read(log: Log, file: DataFile, ts: int) -> pa.Table:
         raise
 
 
-def _collection(project: Project, version: int, name: str) -> Collection:
+def collection_of(project: Project, version: int, name: str) -> Collection:
     types = project.current_types if version == project.current else project.types(version)
     return Registry.of(types).named(name)
 
 
-def _schema(collection: Collection) -> pa.Schema:
+def row_schema(collection: Collection) -> pa.Schema:
     types = {"key": collection.key_type, "value": collection.value_type}
     return pa.schema(
         [pa.field(name, spark_type(codec_for(of.DESCRIPTOR).type), nullable=False) for name, of in types.items()]
     )
 
 
-def _log(request: Request) -> DeltaLog:
+def log_of(request: Request) -> DeltaLog:
     return DeltaLog(f"{request.store}/stash", request.storage)

@@ -30,6 +30,7 @@
     ├── ClosedError                 open the store again
     ├── InvalidChangeError          report an error of the program
     ├── ReadOptionError             fix the options of the query
+    ├── OtherFeedError              name the right store, or begin anew
     ├── SparkStartError             mend Java or its memory
     ├── UnfitColumnError            fix the migration or the query
     ├── UnfitSchemaError            fix the schema of the shard
@@ -141,6 +142,7 @@ from catalog.errors.rows import (
     KeyExistsError,
     MarkedRowError,
     NoSuchRowError,
+    OtherFeedError,
     ProtectedRowError,
     ReadOptionError,
     RowChangedError,
@@ -225,6 +227,7 @@ __all__ = [
     "NotInitializedError",
     "NotRepairableError",
     "NotUndoableError",
+    "OtherFeedError",
     "PreflightError",
     "ProtectedRowError",
     "ReadOnlyError",

@@ -161,3 +161,17 @@ class ReadOptionError(CatalogError):
             found,
             needed,
         )
+
+
+class OtherFeedError(CatalogError):
+    def __init__(self, uri: str, collection: str, found: str) -> None:
+        self.uri, self.collection, self.found = uri, collection, found
+        whose = "another store" if found == collection else f"the collection {found}"
+        super().__init__(
+            f"the feed of {collection} in {uri} cannot go on from this checkpoint",
+            f"it was left by a feed of {whose}, and ts of one say nothing of the other",
+            "name the store and the collection that the checkpoint is of, or begin with a new checkpoint",
+            uri,
+            collection,
+            found,
+        )

@@ -12,7 +12,6 @@ from dataclasses import dataclass, field
 from catalog.errors import (
     FencedError,
     MissingFileError,
-    NoSuchVersionError,
     RetiredError,
     TransactionConflictError,
     VersionChangedError,
@@ -21,6 +20,7 @@ from catalog.log.maintenance import require_retained
 from catalog.log.protocol import Commit, Fence, Log, Mark, Operation, State
 from catalog.stash.collections import Registry
 from catalog.stash.constraints import Constraints
+from catalog.stash.feed import require_reached, require_served_at, served_commits, version_change
 from catalog.stash.index import Index
 from catalog.stash.view import Bases, Happened, View, changes, load_overlay, load_view, overlaid, there_or_retired
 
@@ -76,26 +76,11 @@ class Head:
     def commits(self, since: int) -> Iterator[Commit]:
         """Every commit after a ts, as long as rows have the types that are served; an error where that ends."""
         newest = self.log.head(self.state.version)
-        if since > newest:
-            raise NoSuchVersionError(self.log.uri, since, newest)
+        require_reached(self.log, since, newest)
         self.require_retained(since)
         if since < self._served_since or self._changed is not None:
-            self._require_served_at(since, newest)
-        for commit in self.log.commits(since + 1, newest):
-            if changed := _version_change(self.serves, commit):
-                raise changed
-            yield commit
-
-    def _require_served_at(self, since: int, newest: int) -> None:
-        """Refuse to begin where rows have other types; of the changes since then, name the last."""
-        found = self.log.state(since).marks.get(Mark.STASH_VERSION)
-        if found is None or found == self.serves:
-            return
-        changed = self._changed or VersionChangedError(self.serves or 0, found, since)
-        for commit in self.log.commits(since + 1, newest):
-            changed = _version_change(found, commit) or changed
-            found = commit.marks.get(Mark.STASH_VERSION, found)
-        raise changed
+            require_served_at(self.log, self.serves, since, newest, self._changed)
+        yield from served_commits(self.log, self.serves, since, newest)
 
     def _begin_anew(self, state: State) -> None:
         """What was committed meanwhile is no longer retained."""
@@ -135,7 +120,7 @@ class Head:
                 overlays[collection] = load_overlay(self.log, state, collection)
         self.view = View(self.view.bases, state, overlays)
         self._recent.append((commit.version, frozenset(touched)))
-        self._changed = self._changed or _version_change(self.serves, commit)
+        self._changed = self._changed or version_change(self.serves, commit)
         self._require_served()
 
     def touched_since(self, version: int) -> Touched:
@@ -162,13 +147,3 @@ class Head:
             return frozenset()
         keys = [(file.collection, self.log.read(file, ["key"])["key"].to_pylist()) for file in commit.adds]
         return frozenset((collection, key) for collection, found in keys for key in found)
-
-
-def _version_change(before: int | None, commit: Commit) -> VersionChangedError | None:
-    """What ends all reading with the types of a version, if a commit does."""
-    after = commit.marks.get(Mark.STASH_VERSION, before)
-    if before is None or after is None:
-        return None
-    if after == before and commit.operation not in {Operation.MIGRATE, Operation.UNDO}:
-        return None
-    return VersionChangedError(before, after, commit.version)

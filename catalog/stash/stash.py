@@ -35,9 +35,10 @@ from catalog.stash.checks import check_changes
 from catalog.stash.collections import Registry, encode
 from catalog.stash.consolidation import Due, Shape, due, merge
 from catalog.stash.constraints import Constraints
+from catalog.stash.feed import own_changes
 from catalog.stash.head import Head
 from catalog.stash.transaction import RowChange, Transaction
-from catalog.stash.view import Happened, View, changes, load_view, there_or_retired
+from catalog.stash.view import Happened, View, load_view
 
 
 @dataclass(slots=True)
@@ -214,12 +215,8 @@ class Stash:
         with suppress(VersionChangedError):  # what was committed before is part of the feed
             self.refresh()
         for commit in self.head.commits(since):
-            if commit.operation is not Operation.CONSOLIDATE:
-                own = [file for file in commit.adds if file.collection == collection.name]
-                with there_or_retired(self.head.log, commit.version):
-                    happened = changes(self.head.log, own)
-                for key, value, ts, diff in happened:
-                    yield *collection.decode(key, value), ts, diff
+            for key, value, ts, diff in own_changes(self.head.log, commit, collection.name):
+                yield *collection.decode(key, value), ts, diff
 
     def _merge(self, wanted: Due) -> None:
         """Merge, and if others committed meanwhile try again with the same files, unless some of them are gone."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import uuid
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -10,7 +11,10 @@ from pyspark.sql import SparkSession
 
 from catalog import open_catalog
 from catalog.handle import Catalog
-from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, RoleValue
+from catalog.log.delta import DeltaLog
+from catalog.log.maintenance import Policy, clean
+from catalog.log.protocol import Change, Mark, Operation
+from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, RoleValue, SettingKey, SettingValue
 from catalog.spark.session import local_session
 from tests.contract.conftest import object_store
 
@@ -43,6 +47,26 @@ def catalog(store: Path) -> Iterator[Catalog]:
 
 def item(name: str) -> ItemValue:
     return ItemValue(name=name, schema_id=PUBLIC_SCHEMA, owner_id=OWNER, create_sql=f"create {name}")
+
+
+def set_colour(catalog: Catalog, colour: str) -> int:
+    """A change of a row that is no item; answer its ts."""
+    with catalog.transaction() as tx:
+        tx.upsert(SettingKey(name="colour"), SettingValue(value=colour))
+    return catalog.ts
+
+
+def change_version(store: Path, version: int, operation: Operation = Operation.MIGRATE) -> int:
+    """As a step does that has no rows to rewrite; answer its ts."""
+    log = DeltaLog(f"{store}/stash")
+    asked = Change(operation, uuid.uuid4().hex, marks={Mark.STASH_VERSION: version})
+    return log.compare_and_append(log.state(log.verify()), asked).version
+
+
+def retire_all(store: Path) -> int:
+    """Let the retention end of all but the newest state; answer the earliest ts that is left."""
+    log = DeltaLog(f"{store}/stash")
+    return clean(log, log.state(log.verify()), Policy(retention_ms=0)).state.frontier
 
 
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
