@@ -248,6 +248,14 @@ class Configured:
 
 
 @dataclass(frozen=True, slots=True)
+class Script:
+    """What a shell reads to complete commands."""
+
+    shell: str
+    script: str
+
+
+@dataclass(frozen=True, slots=True)
 class Epoch:
     store: str
     deploy_generation: int

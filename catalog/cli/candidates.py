@@ -1,12 +1,14 @@
 """What can stand for a parameter, looked up when a shell asks: collections, versions, environments.
 
 Loads no more than each answer needs, and never pyspark. A store that was not named yet may still be, further on in the
-line: then what this build knows is offered. One that was named and cannot be read raises, and nothing is offered.
+line: then what this build knows is offered. Of one that cannot be read, or does not answer soon, nothing is.
 """
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Callable, Iterable, Mapping
+from queue import Queue
+from threading import Thread
 from typing import TYPE_CHECKING, Any
 
 from catalog.cli.settings import Settings, read_environments, read_settings
@@ -17,6 +19,8 @@ if TYPE_CHECKING:
 Flags = Mapping[str, Any]
 Candidate = tuple[str, str]
 """What would be typed, and what is said of it beside."""
+_WAIT_S = 3.0
+"""As long as a store may take to answer."""
 
 
 def collections(flags: Flags) -> Iterable[Candidate]:
@@ -69,10 +73,32 @@ def _stored_version(settings: Settings) -> int | None:
     from catalog.log.protocol import Mark  # noqa: PLC0415
     from catalog.log.storage import open_storage  # noqa: PLC0415
     from catalog.stash.belongings import STASH  # noqa: PLC0415
+    from catalog.stash.identity import require_identity  # noqa: PLC0415
 
-    storage = open_storage(settings["store"], settings.storage_options)
-    log = DeltaLog(f"{storage.uri}/{STASH}", settings.storage_options)
-    return log.state(log.verify()).marks[Mark.STASH_VERSION]
+    def ask() -> int:
+        storage = open_storage(settings["store"], settings.storage_options)
+        require_identity(storage, settings["project"])
+        log = DeltaLog(f"{storage.uri}/{STASH}", settings.storage_options)
+        return log.state(log.verify()).marks[Mark.STASH_VERSION]
+
+    return _soon(ask)
+
+
+def _soon(ask: Callable[[], int]) -> int:
+    """What somebody at the keyboard is answered in time; else it raises. What was asked is not called back."""
+    answers: Queue[int | BaseException] = Queue()
+
+    def answer() -> None:
+        try:
+            answers.put(ask())
+        except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
+            answers.put(error)
+
+    Thread(target=answer, daemon=True).start()
+    found = answers.get(timeout=_WAIT_S)
+    if isinstance(found, BaseException):
+        raise found
+    return found
 
 
 def _version(number: int) -> Candidate:

@@ -17,6 +17,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, Any
 
 import click
+from click.shell_completion import CompletionItem
 
 from catalog import __version__
 from catalog.cli.parameters import ENVIRONMENT, FILE, STORE
@@ -88,6 +89,12 @@ class Group(click.Group):
 
     def list_commands(self, ctx: click.Context) -> list[str]:  # noqa: ARG002 - click's
         return list(self.commands)  # as they were declared: those used most come first
+
+    def shell_complete(self, ctx: click.Context, incomplete: str) -> list[CompletionItem[str]]:
+        """Each command with its first sentence as a whole, where click would cut it."""
+        found = [(name, (own.help or "").partition("\n\n")[0]) for name, own in self.commands.items()]
+        own = [CompletionItem(name, help=told) for name, told in found if name.startswith(incomplete)]
+        return [*own, *click.Command.shell_complete(self, ctx, incomplete)]
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         """Each with its first sentence as a whole, where click would cut it."""

@@ -2,14 +2,17 @@
 
 from __future__ import annotations
 
+import os
 import sys
 from typing import Any
 
 import click
 
+from catalog.cli.completion import VARIABLE, Shell, complete, script_of
 from catalog.cli.debug import debug
 from catalog.cli.frame import Group, Run, catch_signals, command, common, run, version_option
 from catalog.cli.parameters import COLLECTION, EARLIER_VERSION, FOLDER, LATER_VERSION, STORE
+from catalog.cli.render import show_candidates
 from catalog.cli.results import Answer
 from catalog.errors import ChecksumError, UsageError
 
@@ -22,6 +25,9 @@ def root(**_given: object) -> None:
 
 
 def main() -> None:
+    if shell := os.environ.get(VARIABLE):
+        show_candidates(complete(root, shell, sys.argv[1:]))
+        sys.exit()
     catch_signals()
     sys.exit(run(root, sys.argv[1:]))
 
@@ -245,6 +251,19 @@ def show(
     from catalog.cli.reading import show  # noqa: PLC0415
 
     return show(run.environment, collection, key=key, where=where, as_of=as_of, limit=limit)
+
+
+@command(root)
+@click.argument("shell", type=click.Choice([*map(str, Shell)]), metavar="SHELL")
+def completion(_run: Run, *, shell: str) -> Answer:
+    """Print the script by which a SHELL completes commands: bash, zsh or fish.
+
+    For bash, in ~/.bashrc: eval "$(catalog completion bash)"; for zsh the same in ~/.zshrc; for fish, in
+    ~/.config/fish/config.fish: catalog completion fish | source.
+    """
+    from catalog.cli.answers import Script  # noqa: PLC0415
+
+    return Answer(Script(shell, script_of(Shell(shell))))
 
 
 @root.group(cls=Group)

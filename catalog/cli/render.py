@@ -155,6 +155,12 @@ def show_help(text: str) -> Exit:
     return Exit.USAGE
 
 
+def show_candidates(lines: Sequence[str]) -> None:
+    """What could be typed next, to the script of a shell; to nobody else, and never what went wrong."""
+    with suppress(OutputError):
+        _write(sys.stdout, "".join(f"{line}\n" for line in lines))
+
+
 def make_console(file: TextIO | None = None) -> Console:
     """A console for what is to be read or piped: by default on standard output."""
     from rich.console import Console  # noqa: PLC0415 - what is only text needs none

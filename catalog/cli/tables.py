@@ -382,6 +382,7 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Aborted: _aborted,
     answers.Rows: _rows,
     answers.Configured: _configured,
+    answers.Script: lambda data: iter([data.script.rstrip("\n")]),
     answers.Epoch: _epoch,
     answers.Stats: _stats,
     answers.Dump: _dump,
