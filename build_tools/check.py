@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from .findings import Report
-from .rules import dispatch, frozen, migrations, types, usage
+from .rules import builtins, dispatch, frozen, migrations, types, usage
 from .tree import Tree
 from .workspace import Workspace, read_workspace
 
@@ -15,9 +15,10 @@ RULES: tuple[Callable[[Workspace], None], ...] = (
     dispatch.check,
     migrations.check,
     usage.check,
+    builtins.check,
 )
 
-_CAUSES_FIRST = "VSHTDMI"
+_CAUSES_FIRST = "VSHTDMIB"
 _MERGES = {"V403", "V404"}
 _SEEN_IN_MERGES = {"S201", "T110"}
 """What a merge under way looks like; to mend it apart would undo the other branch."""

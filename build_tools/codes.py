@@ -137,4 +137,23 @@ CODES: dict[str, Code] = {
         "code that uses it would need it for ever, and versions could not retire",
     ),
     "I701": Code("a module cannot be read", "the gate reads from its syntax tree that it uses no frozen types"),
+    # B: the builtins, and the instructions by which data of earlier builds become theirs
+    "B800": Code("the instructions cannot be read", "the gate proves from their syntax that none was lost or changed"),
+    "B801": Code(
+        "a released instruction is gone",
+        "a store of a build before it would not be migrated, and refuse to start or lose rows",
+    ),
+    "B802": Code(
+        "an instruction is new to a build that is released",
+        "stores that went past that build would never follow it, and stores that did could not go on from there",
+    ),
+    "B803": Code("an instruction is for a build to come", "this build would not follow it, and refuses to load"),
+    "B804": Code("an instruction stands twice", "of two about one builtin and build nobody can tell which counts"),
+    "B805": Code(
+        "the fingerprints of the last release are not recorded",
+        "a schema that changed since without an instruction would be seen by no test, and stop every start",
+    ),
+    "B806": Code(
+        "the fingerprints of a release were edited", "stores in production have the schemas that were released"
+    ),
 }

@@ -1,6 +1,7 @@
 """`proto/hashes.json`: what each frozen file was when it was recorded, and which release froze it.
 
-The file only ever grows: entries of retired versions stay, as does every field number that a retired snapshot used.
+The file only ever grows: entries of retired versions stay, as do every field number that a retired snapshot used, and
+every release with the instructions about builtins that it was the first to have.
 """
 
 from __future__ import annotations
@@ -10,6 +11,8 @@ import json
 import re
 from dataclasses import dataclass, field, replace
 from typing import Any
+
+from .instructions import MECHANISMS, Instruction
 
 _HASH = re.compile(r"sha256:[0-9a-f]{64}")
 _RELEASE = re.compile(r"[0-9]+\.[0-9]+\.[0-9]+")
@@ -33,6 +36,8 @@ class Hashes:
     snapshots: dict[int, Entry] = field(default_factory=dict)
     migrations: dict[str, Entry] = field(default_factory=dict)
     retired_numbers: Numbers = field(default_factory=dict)
+    releases: dict[str, tuple[Instruction, ...]] = field(default_factory=dict)
+    """Each release, with the instructions that it was the first to have."""
 
     def with_snapshot(self, version: int, entry: Entry) -> Hashes:
         return replace(self, snapshots={**self.snapshots, version: entry})
@@ -41,8 +46,15 @@ class Hashes:
         return replace(self, migrations={**self.migrations, name: entry})
 
     @property
-    def releases(self) -> set[str]:
-        return {e.released for e in (*self.snapshots.values(), *self.migrations.values()) if e.released is not None}
+    def released(self) -> set[str]:
+        """Every release that the file knows of; earlier ones stand in the entries that they froze, and nowhere else."""
+        entries = (*self.snapshots.values(), *self.migrations.values())
+        return {entry.released for entry in entries if entry.released is not None} | self.releases.keys()
+
+    def instructions_of(self, release: str) -> frozenset[Instruction]:
+        """All that a release had, or had once and could let go."""
+        upto = (one for one in self.releases if release_order(one) <= release_order(release))
+        return frozenset(instruction for one in upto for instruction in self.releases[one])
 
 
 def release_order(release: str) -> tuple[int, ...]:
@@ -65,12 +77,15 @@ def parse(text: str) -> Hashes:
         loaded = json.loads(text, object_pairs_hook=_without_duplicates)
     except RecursionError as error:
         raise ValueError("it is nested too deeply") from error
-    document = _expect_keys(loaded, "the file", required={"snapshots", "migrations"}, optional={"retired_numbers"})
+    document = _expect_keys(
+        loaded, "the file", required={"snapshots", "migrations"}, optional={"retired_numbers", "releases"}
+    )
     snapshots = {_version(key): _entry(f"snapshot {key}", value) for key, value in _items(document, "snapshots")}
     migrations = {key: _entry(key, value) for key, value in _items(document, "migrations")}
     retired = dict(_items(document, "retired_numbers"))
     numbers = {part: {_number(number): str(name) for number, name in _items(retired, part)} for part in retired}
-    return Hashes(snapshots, migrations, numbers)
+    releases = {_release(key): _frozen(key, value) for key, value in _items(document, "releases")}
+    return Hashes(snapshots, migrations, numbers, releases)
 
 
 def dump(hashes: Hashes) -> str:
@@ -83,7 +98,15 @@ def dump(hashes: Hashes) -> str:
             message: {str(number): name for number, name in sorted(named.items())}
             for message, named in sorted(hashes.retired_numbers.items())
         }
+    if hashes.releases:
+        document["releases"] = {
+            release: dump_release(hashes.releases[release]) for release in sorted(hashes.releases, key=release_order)
+        }
     return json.dumps(document, indent=2) + "\n"
+
+
+def dump_release(instructions: tuple[Instruction, ...]) -> list[str]:
+    return [f"{one.build} {one.name} {one.mechanism}" for one in instructions]
 
 
 def from_version(name: str) -> int:
@@ -117,6 +140,24 @@ def _entry(where: str, document: object) -> Entry:
     if identity is not None and not isinstance(identity, str):
         raise ValueError(f'{where}: "id" must be a string')
     return Entry(digest, released, identity, tuple(restyled))
+
+
+def _release(text: str) -> str:
+    if not is_release(text):
+        raise ValueError(f'"{text}" is no release such as "0.1.0"')
+    return text
+
+
+def _frozen(release: str, value: object) -> tuple[Instruction, ...]:
+    found = []
+    for text in value if isinstance(value, list) else [None]:
+        build, _, rest = str(text).partition(" ")
+        name, _, mechanism = rest.rpartition(" ")
+        if not (isinstance(text, str) and is_release(build) and name and mechanism in MECHANISMS):
+            example = "0.3.0 catalog.audit_events EVOLUTION"
+            raise ValueError(f'release {release}: it must be a list of instructions such as "{example}"')
+        found.append(Instruction(build, name, mechanism))
+    return tuple(found)
 
 
 def _items(document: dict[str, Any], key: str) -> list[tuple[str, Any]]:

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from functools import cached_property
 from pathlib import Path
 
-from .hashes import Hashes, parse, source_hash
+from .hashes import Hashes, is_release, parse, source_hash
+from .instructions import Instruction, read_instructions
 from .syntax import SyntaxProblemError, Versions, read_versions
 from .tree import Tree
 
@@ -26,6 +27,18 @@ class Recorded:
     hashes: Hashes
     earlier: bool
     """Whether it leads to the checked-out commit; a release made elsewhere since is not this branch's to know."""
+
+
+@dataclass(frozen=True, slots=True)
+class Release:
+    """What is known of a release and of the instructions about builtins that it had."""
+
+    where: str
+    instructions: frozenset[Instruction]
+    earlier: bool
+
+    def __or__(self, other: Release) -> Release:
+        return Release(self.where, self.instructions | other.instructions, self.earlier or other.earlier)
 
 
 @dataclass(frozen=True)
@@ -55,9 +68,7 @@ class History:
         if self.problem is not None:
             return ()
         names = [(f"commit {commit[:10]}", commit, True) for commit in self._commits(self.tree.hashes)]
-        merged = set(_lines(_git(self.tree.root, "tag", "--list", "v*", "--merged", "HEAD")))
-        tags = _lines(_git(self.tree.root, "tag", "--list", "v*"))
-        names += [(f"tag {tag}", tag, tag in merged or not self._forked_from(tag)) for tag in tags]
+        names += [(f"tag {tag}", tag, earlier) for tag, earlier in self._tags]
         if self.base_ref is not None:
             names.append((f"branch {self.base_ref}", self.base_ref, not self._forked_from(self.base_ref)))
         names.sort(key=lambda name: not name[2])
@@ -68,6 +79,34 @@ class History:
             if hashes is not None and blob is not None:
                 found.setdefault(blob, Recorded(where, hashes, earlier))
         return tuple(found.values())
+
+    @cached_property
+    def releases(self) -> dict[str, Release]:
+        """Every release that history knows of, recorded or tagged."""
+        found = [
+            (number, Release(recorded.where, recorded.hashes.instructions_of(number), recorded.earlier))
+            for recorded in self.recorded
+            for number in recorded.hashes.released
+        ]
+        tags = [(tag, earlier) for tag, earlier in self._tags if is_release(tag.removeprefix("v"))]
+        sources = self._blobs([tag for tag, _ in tags], self.tree.builtins)
+        found += [
+            (tag.removeprefix("v"), Release(f"tag {tag}", _instructions(source), earlier))
+            for (tag, earlier), source in zip(tags, sources, strict=True)
+        ]
+        releases: dict[str, Release] = {}
+        for number, release in found:
+            releases[number] = releases[number] | release if number in releases else release
+        return releases
+
+    @cached_property
+    def _tags(self) -> tuple[tuple[str, bool], ...]:
+        """The tags of releases, each with whether it leads to the checked-out commit."""
+        if self.problem is not None:
+            return ()
+        merged = set(_lines(_git(self.tree.root, "tag", "--list", "v*", "--merged", "HEAD")))
+        tags = _lines(_git(self.tree.root, "tag", "--list", "v*"))
+        return tuple((tag, tag in merged or not self._forked_from(tag)) for tag in tags)
 
     def _forked_from(self, revision: str) -> bool:
         """Whether a revision and this one went on from a common commit, so that it may know what this one cannot."""
@@ -130,7 +169,7 @@ class History:
 
     def _blobs(self, revisions: Iterable[str], path: Path) -> list[bytes | None]:
         wanted = "".join(f"{revision}:./{self.tree.relative(path)}\n" for revision in revisions)
-        output = _git(self.tree.root, "cat-file", "--batch", stdin=wanted.encode()) or b""
+        output = (_git(self.tree.root, "cat-file", "--batch", stdin=wanted.encode()) if wanted else b"") or b""
         blobs: list[bytes | None] = []
         position = 0
         for _ in wanted.splitlines():
@@ -151,6 +190,14 @@ def _hashes(blob: bytes | None) -> Hashes | None:
         return None if blob is None else parse(blob.decode())
     except ValueError:
         return None
+
+
+def _instructions(source: bytes | None) -> frozenset[Instruction]:
+    """Those that can be read."""
+    try:
+        return frozenset() if source is None else read_instructions(source).all
+    except SyntaxProblemError:
+        return frozenset()
 
 
 def _lines(output: bytes | None) -> list[str]:

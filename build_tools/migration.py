@@ -10,9 +10,10 @@ import re
 from collections.abc import Iterator
 from dataclasses import dataclass
 from enum import StrEnum
+from functools import lru_cache
 
 from .hashes import source_hash
-from .syntax import SyntaxProblemError, parse_module
+from .syntax import SyntaxProblemError, parse_module, read_module
 
 
 class Form(StrEnum):
@@ -97,8 +98,9 @@ _OUTSIDE = {"open", "exec", "eval", "__import__", "compile", "input", "print", "
 """Builtins that read or write something else than rows, or whose answer differs from process to process."""
 
 
+@lru_cache(maxsize=256)
 def read_migration(source: bytes) -> Migration:
-    module = parse_module(source)
+    module = read_module(source)
     functions = {node.name: node for node in module.body if isinstance(node, ast.FunctionDef)}
     upgrade = functions.get("upgrade")
     actions: list[Action] = []

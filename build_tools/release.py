@@ -7,7 +7,8 @@ from dataclasses import replace
 
 from .check import check
 from .edits import Edits, versions_of
-from .hashes import Entry, dump, from_version, is_release, release_order
+from .hashes import Entry, Hashes, dump, from_version, is_release, release_order
+from .instructions import Instruction, read_instructions
 from .snapshot import Made, read_hashes
 from .tree import GateError, Tree, command
 
@@ -15,11 +16,11 @@ _BUILD = re.compile(r'(?m)^(BUILD\b[^=]*= *")[^"]*(")')
 
 
 def release(tree: Tree, number: str) -> Made:
-    """Stamp every unreleased entry with the release, and set the build's version."""
+    """Stamp every unreleased entry with the release, record it, and set the build's version."""
     if not is_release(number):
         raise GateError(f"`{number}` is no release", "a release is three numbers", command("release 1.2.3"))
     hashes = read_hashes(tree)
-    if newer := [done for done in hashes.releases if release_order(done) >= release_order(number)]:
+    if newer := [done for done in hashes.released if release_order(done) >= release_order(number)]:
         raise GateError(
             f"{max(newer, key=release_order)} is already released", "releases ascend", "choose a higher number"
         )
@@ -44,6 +45,7 @@ def release(tree: Tree, number: str) -> Made:
         hashes,
         snapshots={version: stamped(entry, version) for version, entry in hashes.snapshots.items()},
         migrations={name: stamped(entry, from_version(name)) for name, entry in hashes.migrations.items()},
+        releases={**hashes.releases, number: _new_instructions(tree, hashes, number)},
     )
     text, count = _BUILD.subn(rf"\g<1>{number}\g<2>", tree.version.read_text(encoding="utf-8"))
     if count != 1:
@@ -57,3 +59,15 @@ def release(tree: Tree, number: str) -> Made:
         f"froze everything up to v{versions.current} as {number}; commit, then: git tag v{number}",
         tuple(tree.relative(p) for p in edits.writes),
     )
+
+
+def _new_instructions(tree: Tree, hashes: Hashes, number: str) -> tuple[Instruction, ...]:
+    """The instructions about builtins that no release had before."""
+    now = read_instructions(tree.builtins.read_bytes()).all if tree.builtins.is_file() else frozenset()
+    if late := sorted(str(one) for one in now if release_order(one.build) > release_order(number)):
+        raise GateError(
+            f"{', '.join(late)} cannot be in {number}",
+            "an instruction for a later build would never be followed by stores of this one",
+            f"choose a higher number, or give the instructions to {number}",
+        )
+    return tuple(sorted(now - hashes.instructions_of(number)))

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
+from functools import lru_cache
 
 from .tree import MIGRATION_NAME
 
@@ -74,8 +75,14 @@ def parse_module(source: bytes) -> ast.Module:
         raise SyntaxProblemError(line, f"it is not Python: {getattr(error, 'msg', error)}") from error
 
 
+@lru_cache(maxsize=1024)
+def read_module(source: bytes) -> ast.Module:
+    """Parsed once, as verbs check before and after; whoever wants to change it parses one of their own."""
+    return parse_module(source)
+
+
 def read_versions(source: bytes) -> Versions:
-    assigned = _assignments(parse_module(source))
+    assigned = assignments(parse_module(source))
     numbers = {}
     for name in ("MIN_STASH_VERSION", "FIRST_PROTO_VERSION", "STASH_VERSION"):
         if name not in assigned:
@@ -100,13 +107,19 @@ def read_versions(source: bytes) -> Versions:
     )
 
 
+def read_build(source: bytes) -> str | None:
+    """The version of the build; nothing if it does not stand there as a string."""
+    value, _ = assignments(parse_module(source)).get("BUILD", (None, 0))
+    return value.value if isinstance(value, ast.Constant) and isinstance(value.value, str) else None
+
+
 def read_dispatch(source: bytes) -> Dispatch:
     module = parse_module(source)
     functions = [node for node in module.body if isinstance(node, ast.FunctionDef) and node.name == DISPATCH]
     if len(functions) != 1:
         raise SyntaxProblemError(0, f"there is no one function {DISPATCH}(version, build)")
     function = functions[0]
-    body = [node for node in function.body if not _is_docstring(node)]
+    body = [node for node in function.body if not is_docstring(node)]
     if len(body) != 1 or not isinstance(body[0], ast.Match):
         raise SyntaxProblemError(function.lineno, f"{DISPATCH} is not one `match` over the version")
     match = body[0]
@@ -121,7 +134,7 @@ def read_dispatch(source: bytes) -> Dispatch:
     return Dispatch(arms, ends, match.lineno, match.end_lineno or match.lineno, early)
 
 
-def _assignments(module: ast.Module) -> dict[str, tuple[ast.expr, int]]:
+def assignments(module: ast.Module) -> dict[str, tuple[ast.expr, int]]:
     found: dict[str, tuple[ast.expr, int]] = {}
     for node in module.body:
         match node:
@@ -161,7 +174,7 @@ def _arm(case: ast.match_case) -> Arm:
 
 def _target(body: list[ast.stmt]) -> tuple[str | None, str | None, bool]:
     """The migration an arm imports and returns, its package, and whether the arm does that and nothing else."""
-    match [node for node in body if not _is_docstring(node)]:
+    match [node for node in body if not is_docstring(node)]:
         case [ast.Return(value=ast.Constant(value=None))]:
             return None, None, True
         case [
@@ -191,5 +204,5 @@ def _names_migration(node: ast.Import | ast.ImportFrom) -> bool:
     return any(MIGRATION_NAME.fullmatch(part) for path in paths for part in path.split("."))
 
 
-def _is_docstring(node: ast.stmt) -> bool:
+def is_docstring(node: ast.stmt) -> bool:
     return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

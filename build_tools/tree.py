@@ -77,6 +77,16 @@ class Tree:
         return self.package / "upgrade.py"
 
     @property
+    def builtins(self) -> Path:
+        """Not every project has builtins."""
+        return self.package / "builtins.py"
+
+    @property
+    def fingerprints(self) -> Path:
+        """What the builtins of the last release were, for a test to compare with."""
+        return self.root / "tests" / "golden" / "builtin_fingerprints.json"
+
+    @property
     def migrations(self) -> Path:
         return self.package / "migrations"
 

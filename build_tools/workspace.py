@@ -15,8 +15,9 @@ from .descriptors import ProtoError, Types, compile_proto
 from .findings import Finding
 from .hashes import Hashes, parse
 from .history import History
+from .instructions import Instructions, read_instructions
 from .migration import Migration, read_migration
-from .syntax import Dispatch, SyntaxProblemError, Versions, parse_module, read_dispatch, read_versions
+from .syntax import Dispatch, SyntaxProblemError, Versions, read_build, read_dispatch, read_module, read_versions
 from .tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT_NAME, Tree
 
 _Read = TypeVar("_Read")
@@ -44,6 +45,10 @@ class Workspace:
     dispatch: Dispatch | None = None
     migrations: dict[str, Migration] = field(default_factory=dict)
     broken_migrations: set[str] = field(default_factory=set)
+    build: str | None = None
+    """The version of the coming build."""
+    instructions: Instructions | None = field(default_factory=Instructions)
+    """About builtins; nothing where their file cannot be read."""
     modules: dict[Path, ast.Module] = field(default_factory=dict)
     """The hand-written modules of the package that are no migrations."""
 
@@ -65,6 +70,9 @@ def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
     workspace.versions = _read(workspace, tree.version, "V400", read_versions)
     workspace.hashes = _read(workspace, tree.hashes, "H300", lambda source: parse(source.decode()))
     workspace.dispatch = _read(workspace, tree.upgrade, "D500", read_dispatch)
+    workspace.build = None if workspace.versions is None else read_build(tree.version.read_bytes())
+    if tree.builtins.is_file():
+        workspace.instructions = _read(workspace, tree.builtins, "B800", read_instructions)
     _set_back(workspace)
     _read_types(workspace)
     _read_modules(workspace)
@@ -101,8 +109,9 @@ def _read_modules(workspace: Workspace) -> None:
         _conflicted(workspace, path, path.read_bytes())
     told = {tree.version} if workspace.versions is None else set()
     told |= {tree.upgrade} if workspace.dispatch is None else set()
+    told |= {tree.builtins} if workspace.instructions is None else set()
     for path in _package_modules(tree):
-        module = None if path in told else _read(workspace, path, "I701", parse_module)
+        module = None if path in told else _read(workspace, path, "I701", read_module)
         if module is not None:
             workspace.modules[path] = module
 

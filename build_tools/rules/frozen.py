@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
+import json
 from collections.abc import Iterator
 from pathlib import Path
 
 from ..descriptors import ProtoError, compile_proto, differences
-from ..hashes import Entry, Hashes, source_hash
+from ..hashes import Entry, Hashes, dump_release, source_hash
 from ..history import Recorded
 from ..migration import same_syntax
 from ..syntax import SyntaxProblemError, Versions
@@ -43,6 +44,7 @@ def check_history(workspace: Workspace, *, require: bool) -> Iterator[str]:
         for name, before in _entries(recorded.hashes):
             if before.released is not None:
                 _check_released(workspace, workspace.hashes, recorded, name, before, seen)
+        _check_releases(workspace, workspace.hashes, recorded, seen)
 
 
 def _check_folder(workspace: Workspace) -> None:
@@ -182,6 +184,20 @@ def _check_released(
         workspace.add(
             "H303", path, f"{name}, released in {before.released}, was {before.hash[:19]}… at {recorded.where}", fix
         )
+
+
+def _check_releases(workspace: Workspace, hashes: Hashes, recorded: Recorded, seen: set[tuple[str, str]]) -> None:
+    for number, before in recorded.hashes.releases.items():
+        now = hashes.releases.get(number)
+        known = now is not None or recorded.earlier
+        if known and (now is None or set(now) != set(before)) and ("H304", number) not in seen:
+            seen.add(("H304", number))
+            had = ", ".join(map(str, before)) or "no new instructions"
+            state = "is gone" if now is None else f"now has {', '.join(map(str, now)) or 'none'}"
+            fix = f"put it back as at {recorded.where}: {json.dumps(dump_release(before))}"
+            workspace.add(
+                "H304", workspace.tree.hashes, f"the release {number} had {had} ({recorded.where}) and {state}", fix
+            )
 
 
 def _restyled(workspace: Workspace, name: str, now: Entry, before: Entry) -> bool:

@@ -8,7 +8,7 @@ from pathlib import Path
 
 from ..descriptors import ENGINE_COLLECTIONS, Types, changed_collections, collection_differences
 from ..migration import Action, Form, Import, Migration, find_stubs
-from ..syntax import SyntaxProblemError, Versions, parse_module
+from ..syntax import SyntaxProblemError, Versions, read_module
 from ..tree import MIGRATION_NAME, SNAPSHOT, SNAPSHOT_MODULE, step_name
 from ..wire import NARROWING, Reason, wire_compatible
 from ..workspace import Workspace
@@ -176,7 +176,7 @@ def _check_written(workspace: Workspace, name: str, migration: Migration) -> Non
     if test in workspace.conflicted:
         return
     try:
-        module = parse_module(test.read_bytes())
+        module = read_module(test.read_bytes())
     except SyntaxProblemError as problem:
         workspace.add("M617", test, problem.message, "mend the test", problem.line)
         return

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ast
+from functools import lru_cache
 from pathlib import Path
 
 from ..migration import imports
@@ -20,6 +21,7 @@ def check(workspace: Workspace) -> None:
             _add(workspace, path, name, line)
 
 
+@lru_cache(maxsize=1024)
 def _frozen_names(module: ast.Module) -> set[tuple[str, int]]:
     found = {
         (part, imported.line)

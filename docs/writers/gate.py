@@ -13,6 +13,7 @@ GROUPS = {
     "D": "The dispatch",
     "M": "Migrations",
     "I": "Imports elsewhere",
+    "B": "Builtins",
 }
 
 

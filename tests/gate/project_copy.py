@@ -6,6 +6,7 @@ has a test. So a new version of the real project changes no test here. Copies ne
 
 from __future__ import annotations
 
+import ast
 import hashlib
 import io
 import json
@@ -25,7 +26,7 @@ from build_tools.edits import version_text
 from build_tools.hashes import Entry, Hashes, dump, parse, source_hash
 from build_tools.release import release
 from build_tools.snapshot import amend, create
-from build_tools.syntax import read_dispatch, read_versions
+from build_tools.syntax import assignments, read_dispatch, read_versions
 from build_tools.tree import Tree, find_tree
 
 if TYPE_CHECKING:
@@ -39,6 +40,8 @@ HASHES = "proto/hashes.json"
 DIGESTS = "tests/golden/digests.json"
 VERSION = "catalog/version.py"
 UPGRADE = "catalog/upgrade.py"
+BUILTINS = "catalog/builtins.py"
+FINGERPRINTS = "tests/golden/builtin_fingerprints.json"
 NEWEST_SNAPSHOT = f"proto/old/objects_v{NEWEST}.proto"
 NEWEST_STEP = f"catalog/migrations/v{NEWEST - 1}_to_v{NEWEST}.py"
 NEXT_SNAPSHOT = f"proto/old/objects_v{NEWEST + 1}.proto"
@@ -189,6 +192,25 @@ class Copy:
             check=False,
         )
 
+    # Builtins
+
+    def instruct(self, *instructions: str) -> None:
+        """Let `MIGRATIONS` be these and no others."""
+        text = self.read(BUILTINS)
+        value, _ = assignments(ast.parse(text))["MIGRATIONS"]
+        lines = text.splitlines(keepends=True)
+        assert value.end_lineno is not None
+        first, last = lines[value.lineno - 1], lines[value.end_lineno - 1]
+        body = "".join(f"    {instruction},\n" for instruction in instructions)
+        listed = f"(\n{body})" if instructions else "()"
+        lines[value.lineno - 1 : value.end_lineno] = [first[: value.col_offset], listed, last[value.end_col_offset :]]
+        words = "from catalog.builtin.declared import Builtin, BuiltinName, Declared, Instruction, Mechanism"
+        self.write(BUILTINS, re.sub(r"(?m)^from catalog\.builtin\.declared import .*$", words, "".join(lines)))
+
+    def begin(self, number: str) -> None:
+        """Let the coming build be this one."""
+        self.write(VERSION, re.sub(r'(?m)^(BUILD\b[^=]*= *")[^"]*', rf"\g<1>{number}.dev0", self.read(VERSION)))
+
     # git
 
     def git(self, *words: str, ok: bool = True) -> str:
@@ -251,8 +273,10 @@ def copy_repository(target: Path) -> None:
 
 
 def make_template(target: Path) -> None:
-    """The project at v22 with nothing released, every migration written and tested."""
+    """The project at v22 with nothing released, every migration written and tested; of the engine, no packages."""
     copy_repository(target)
+    for package in [path.parent for path in target.glob("catalog/*/__init__.py") if path.parent.name != "migrations"]:
+        shutil.rmtree(package)
     copy = Copy(target)
     cut_back(copy)
     copy.write("pyproject.toml", re.sub(r"(?s)unwritten = \[.*?\]", "unwritten = []", copy.read("pyproject.toml")))
@@ -278,6 +302,7 @@ def cut_back(copy: Copy) -> None:
     copy.write(UPGRADE, "".join(lines))
     copy.write(VERSION, version_text(copy.read(VERSION), minimum=versions.minimum, current=NEWEST))
     copy.write(OBJECTS, copy.read(NEWEST_SNAPSHOT))
+    copy.instruct()
     for version in range(NEWEST + 1, versions.current + 1):
         copy.remove(snapshot(version))
         for name in [

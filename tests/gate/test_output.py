@@ -14,6 +14,7 @@ from build_tools.check import check
 from build_tools.codes import CODES
 from build_tools.findings import Finding, Format, Report, render
 from build_tools.hashes import Entry
+from build_tools.syntax import read_module
 from build_tools.tree import find_tree
 from tests.gate.project_copy import (
     NEWEST_STEP,
@@ -171,14 +172,16 @@ def test_a_clean_tree_says_so(released: Copy) -> None:
 def test_the_project_is_found_from_any_folder_in_it(tree: Copy) -> None:
     """Without --root the nearest project upwards is meant."""
     tree.remove(snapshot(18))
-    from_inside = check(find_tree(tree.path("catalog/cli")))
+    from_inside = check(find_tree(tree.path("catalog/migrations")))
     assert from_inside == tree.check()
 
 
-def test_the_gate_answers_in_under_two_seconds(released: Copy) -> None:
-    """Counted in processor time, so that a busy machine does not fail it."""
+def test_the_gate_answers_in_under_two_seconds(repository: Copy) -> None:
+    """Of the real project, read for the first time; in processor time, so that a busy machine does not fail it."""
+    repository.init()
+    read_module.cache_clear()
     before = time.process_time()
-    released.check(require_history=True)
+    assert repository.check(require_history=True).ok
     assert time.process_time() - before < 2
 
 
@@ -202,4 +205,4 @@ def test_every_code_is_made_by_a_test() -> None:
 def test_every_code_that_the_gate_adds_is_in_the_table() -> None:
     """Codes are spelled in the rules and explained in one place."""
     sources = "".join(path.read_text(encoding="utf-8") for path in sorted((REPOSITORY / "build_tools").rglob("*.py")))
-    assert set(re.findall(r'"([TSHVDMI][0-9]{3})"', sources)) == set(CODES)
+    assert set(re.findall(r'"([A-Z][0-9]{3})"', sources)) == set(CODES)
