@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import subprocess
 from pathlib import Path
 
@@ -50,7 +51,8 @@ def test_a_how_to_page_works_as_written(page: Path, checkout: Path, tmp_path: Pa
             case Example() if page.stem in SKETCHES:
                 sketches.append(block.code)
             case Example():
-                run_example(block, names, places)
+                with contextlib.chdir(checkout):
+                    run_example(block, names, places)
     assert commands > 0
     for code in sketches:
         run(".nox/tests/bin/python", "-c", SKETCHES[page.stem].format(code=code), cwd=checkout)

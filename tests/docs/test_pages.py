@@ -18,7 +18,7 @@ SHOWN = {
     "text": "what is printed, or a drawing",
     "json": "an answer, which tests of the command line compare",
     "toml": "settings, which tests/docs/test_reference.py reads",
-    "yaml": "a file beside the page, which tests/docs/test_ci.py compares and runs",
+    "yaml": "a file of another program; those of CI are compared and run by tests/docs/test_ci.py",
     "groovy": "a file beside the page, which tests/docs/test_ci.py compares and runs",
     "proto": "types, which nothing but the gate runs",
     "pyi": "signatures, generated from the code",
