@@ -66,7 +66,7 @@ def command_line() -> str:
         "- [Commands](#commands), [options of every command](#options-of-every-command)",
         "- [Exit codes](#exit-codes), [the JSON envelope](#the-json-envelope)",
         "- [Settings](#settings), [secrets](#secrets), [what asks](#what-asks)",
-        "- [The migrations tool that this grew from](#the-migrations-tool-that-this-grew-from), name by name",
+        "- [The migrations tool that this grew from](../comparison.md), name by name",
         "",
         "## Commands",
         "",
