@@ -13,6 +13,7 @@ import select
 import shutil
 import subprocess
 import time
+import zlib
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -92,6 +93,15 @@ class Page:
         """What is in the window as a PNG, or all of the page."""
         shot = self.call("Page.captureScreenshot", format="png", captureBeyondViewport=whole)
         path.write_bytes(base64.b64decode(shot["data"]))
+
+    def colour_at(self, x: float, y: float) -> tuple[int, int, int]:
+        """Red, green and blue of a place in the window, from 0 to 255."""
+        clip = {"x": x, "y": y, "width": 1, "height": 1, "scale": 1}
+        shot = base64.b64decode(self.call("Page.captureScreenshot", format="png", clip=clip)["data"])
+        start = shot.index(b"IDAT")
+        data = shot[start + 4 : start + 4 + int.from_bytes(shot[start - 4 : start], "big")]
+        _, red, green, blue, *_ = zlib.decompressobj().decompress(data)  # no filter changes the first pixel
+        return red, green, blue
 
     def call(self, method: str, **parameters: object) -> dict[str, Any]:
         return self._browser.call(method, parameters, self._session)

@@ -120,7 +120,7 @@ def _class(module: ModuleType, name: str, said: str, leave_out: frozenset[str] =
     if properties:
         lines += ["| property | type | |", "|---|---|---|"]
         for found in properties:
-            kind = ast.unparse(found.returns) if found.returns else ""
+            kind = ast.unparse(found.returns).replace("|", "\\|") if found.returns else ""
             lines.append(f"| `{found.name}` | `{kind}` | {ast.get_docstring(found) or ''} |")
         lines.append("")
     for found in public:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 from collections.abc import Iterator
 from dataclasses import dataclass, field
@@ -20,6 +21,7 @@ from tests.browser import Browser
 from tests.conftest import ROOT
 
 LOOKED_AT = ("index.html", "architecture.html", "store.html", "reference/cli.html", "reference/types.html")
+NO_PROSE = {"code", "pre", "script", "style"}
 SEARCHED = """[...document.querySelectorAll("*")].map(found => found.shadowRoot?.textContent ?? "").join("")"""
 
 
@@ -31,18 +33,31 @@ class Html(HTMLParser):
     parts: list[str] = field(default_factory=list)
     """What is fetched to show it."""
     anchors: set[str] = field(default_factory=set)
+    prose: list[str] = field(default_factory=list)
+    """What stands in it as words, and not as code."""
+    _inside: list[str] = field(default_factory=list)
 
     def __post_init__(self) -> None:
         super().__init__()
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         found = {name: value for name, value in attrs if value is not None}
+        if tag in NO_PROSE:
+            self._inside.append(tag)
         self.anchors |= {found[name] for name in ("id", "name") if name in found}
         self.parts += [found[name] for name in ("src", "srcset", "data") if name in found]
         if tag == "link" and found.get("rel") != "canonical":
             self.parts.append(found["href"])
         elif tag == "a" and "href" in found:
             self.links.append(found["href"])
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in NO_PROSE:
+            self._inside.remove(tag)
+
+    def handle_data(self, data: str) -> None:
+        if not self._inside:
+            self.prose.append(data)
 
 
 @pytest.fixture(scope="module")
@@ -104,6 +119,15 @@ def test_every_link_of_the_site_leads_somewhere(site: Path, pages: dict[Path, Ht
     assert broken == []
 
 
+def test_nothing_of_the_markup_is_left(site: Path, pages: dict[Path, Html]) -> None:
+    """What the code host understands the site does too."""
+    left = re.compile(r"`|\*\*|\]\(|^\s*\|", re.MULTILINE)
+    found = {
+        str(path.relative_to(site)): [said for said in page.prose if left.search(said)] for path, page in pages.items()
+    }
+    assert {path: said for path, said in found.items() if said} == {}
+
+
 def test_nothing_on_the_site_comes_from_elsewhere(site: Path, pages: dict[Path, Html]) -> None:
     """No font, script, style or picture; all of them are there."""
     for path, page in pages.items():
@@ -158,10 +182,15 @@ def test_pages_and_pictures_are_light_or_dark_as_whoever_reads_prefers(site: Pat
     """By the system's setting at first, and by the switch from then on."""
     page = browser.page(scheme="dark")
     page.open((site / "architecture.html").as_uri())
+    band = page.evaluate(
+        "(({x, y, width}) => [x + width * 0.35, y + width * 0.066])(document.images[0].getClientRects()[0])"
+    )
     scheme = "document.body.getAttribute('data-md-color-scheme')"
-    assert page.wait_for(f"{scheme} === 'slate' && getComputedStyle(document.body).colorScheme") == "dark"
-    page.evaluate("document.querySelector('label[for=__palette_1]').click()")
-    assert page.wait_for(f"{scheme} === 'default' && getComputedStyle(document.body).colorScheme") != "dark"
+    for switch, shown, is_light in (("1", "default", True), ("2", "slate", False)):
+        assert page.wait_for(scheme) != shown
+        page.evaluate(f"document.querySelector('label[for=__palette_{switch}]').click()")
+        page.wait_for(f"{scheme} === '{shown}'")
+        assert [sum(page.colour_at(*at)) > 380 for at in ((5, 400), band)] == [is_light, is_light]
 
 
 def test_a_link_that_leads_nowhere_stops_the_build(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

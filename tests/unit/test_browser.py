@@ -44,5 +44,7 @@ def test_a_page_is_shown_as_wide_and_as_dark_as_it_is_asked_to_be(browser: Brows
     page = browser.page(width=400, scheme="dark")
     page.open(write(tmp_path, "well.html", WELL))
     assert page.evaluate("[innerWidth, matchMedia('(prefers-color-scheme: dark)').matches]") == [400, True]
+    page.evaluate("document.body.style.background = 'rgb(200, 10, 60)'")
+    assert page.colour_at(300, 300) == (200, 10, 60)
     page.take_picture(tmp_path / "seen.png")
     assert (tmp_path / "seen.png").read_bytes().startswith(b"\x89PNG")
