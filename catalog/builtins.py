@@ -1,4 +1,4 @@
-"""The builtins of this repository's catalog, and how data of earlier builds become theirs.
+"""The builtins of this repository's catalog, how data of earlier builds become theirs, and what their rows follow from.
 
 Whoever changes a schema here adds an instruction to `MIGRATIONS` for the coming build. Instructions are never removed,
 and never added to a build after a later one was released.
@@ -6,14 +6,21 @@ and never added to a build after a later one was released.
 
 from __future__ import annotations
 
-from typing import Final
+from collections.abc import Iterator
+from functools import partial
+from typing import Any, Final
 
 import pyarrow as pa
 
+from catalog.builtin import measures
+from catalog.builtin.columns import Row
 from catalog.builtin.declared import Builtin, BuiltinName, Declared, Instruction
-from catalog.objects import OBJECT_TYPE_TABLE
+from catalog.builtin.deriving import Derivation
+from catalog.constraints import CONSTRAINTS
+from catalog.objects import OBJECT_TYPE_TABLE, AuditEventType, MigrationState, ObjectType
 from catalog.project import Build
 from catalog.shard.schema import Column, Schema
+from catalog.stash.constraints import Reference, follow
 from catalog.version import BUILD
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -41,7 +48,7 @@ MIGRATION_HISTORY: Final = _table(
     Column(13, "bytes_after", pa.int64()),
     Column(14, "error", pa.string()),
 )
-"""Every run of a step, as `migration_event` has it, and kept when the stash no longer does."""
+"""Every run of a step, as `migration_event` has it."""
 
 AUDIT_EVENTS: Final = _table(
     "audit_events",
@@ -63,20 +70,87 @@ OBJECT_DEPENDENCIES: Final = _table(
     Column(2, "needs_object_type", pa.string(), nullable=False),
     Column(3, "needs_object_id", pa.string(), nullable=False),
 )
-"""Which object cannot be without which."""
+"""Which object cannot be without which: what its row refers to."""
 
-STORE_METRICS: Final = _table(
-    "store_metrics",
-    Column(0, "measured_at", _TIME, nullable=False),
-    Column(1, "collection", pa.string(), nullable=False),
-    Column(2, "rows", pa.int64(), nullable=False),
-    Column(3, "bytes", pa.int64(), nullable=False),
-)
+STORE_METRICS: Final = Builtin(BuiltinName("catalog", OBJECT_TYPE_TABLE, "store_metrics"), measures.SCHEMA)
 """Rows and bytes of each collection over time; written by upgrades and maintenance, never by ordinary commits."""
 
 MIGRATIONS: Final[tuple[Instruction, ...]] = ()
 """`Instruction(Build(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)`, and so on, in the order of builds."""
 
+_OBJECTS = ("role", "database", "schema", "item", "cluster", "cluster_replica")
+
+
+def _migration_history(key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401 - messages of the stash
+    counts = (_present(value, name) for name in ("rows_before", "rows_after", "bytes_before", "bytes_after"))
+    yield (
+        key.id,
+        value.version,
+        value.previous,
+        value.name,
+        _word(MigrationState, value.state),
+        value.build,
+        value.deploy_generation,
+        value.epoch,
+        value.started_ms * 1000,
+        _microseconds(value, "completed_ms"),
+        *counts,
+        value.error or None,
+    )
+
+
+def _audit_events(key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401 - as above
+    yield (
+        key.id,
+        _microseconds(value, "occurred_at_ms"),
+        _word(AuditEventType, value.event_type),
+        _word(ObjectType, value.object_type),
+        value.object_id,
+        value.object_name,
+        value.actor,
+        value.reason or None,
+    )
+
+
+def _object_dependencies(references: tuple[Reference, ...], key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401
+    own = references[0].collection, _id(key.id)
+    needed = {(one.target, _id(found)) for one in references for found in follow(one.path, key, value)}
+    yield from ((*own, *other) for other in sorted(needed - {own}))
+
+
+def _id(identity: Any) -> str:  # noqa: ANN401 - a number, or the id of a role
+    """The form that the audit log has: a role is "s2", "u1000" or "p"."""
+    if isinstance(identity, int):
+        return str(identity)
+    kind = identity.WhichOneof("value") or ""
+    return kind[:1] + ("" if kind == "public" else str(getattr(identity, kind, "")))
+
+
+def _word(enum: Any, number: int) -> str:  # noqa: ANN401 - of the generated code
+    """The name of a number without the name of its enum; the number itself, if a newer build gave it a meaning."""
+    prefix = next(iter(enum.keys())).removesuffix("UNSPECIFIED")
+    return enum.Name(number).removeprefix(prefix).lower() if number in enum.values() else str(number)
+
+
+def _present(value: Any, name: str) -> int | None:  # noqa: ANN401 - as above
+    return int(getattr(value, name)) if value.HasField(name) else None
+
+
+def _microseconds(value: Any, name: str) -> int | None:  # noqa: ANN401 - as above
+    found = _present(value, name)
+    return None if found is None else found * 1000
+
+
 DECLARED: Final = Declared(
-    Build.parse(BUILD), (MIGRATION_HISTORY, AUDIT_EVENTS, OBJECT_DEPENDENCIES, STORE_METRICS), MIGRATIONS
+    Build.parse(BUILD),
+    (MIGRATION_HISTORY, AUDIT_EVENTS, OBJECT_DEPENDENCIES, STORE_METRICS),
+    MIGRATIONS,
+    {
+        MIGRATION_HISTORY.name: Derivation({"migration_event": _migration_history}),
+        AUDIT_EVENTS.name: Derivation({"audit_log": _audit_events}),
+        OBJECT_DEPENDENCIES.name: Derivation(
+            {name: partial(_object_dependencies, CONSTRAINTS.references_of(name)) for name in _OBJECTS}
+        ),
+    },
+    STORE_METRICS.name,
 )

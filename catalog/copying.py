@@ -15,17 +15,21 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+from catalog.builtin.records import STORAGE
 from catalog.errors import (
     CatalogError,
     CopyTargetError,
     NotInitializedError,
     RetiredError,
+    ShardFinalizedError,
     StoreFullError,
 )
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, DataFile, FileKind, Log, Mark, Operation, State
 from catalog.log.storage import Storage, each, open_storage
 from catalog.project import Project
+from catalog.shard.copying import copy_shard
+from catalog.shard.shard import SHARDS, shard_ids, shard_uri
 from catalog.stash.belongings import STASH, find_belongings
 from catalog.stash.consolidation import base_tables
 from catalog.stash.heartbeat import release
@@ -56,6 +60,10 @@ class Copied:
     bytes: int
 
 
+Origin = tuple[Storage, Mapping[str, str]]
+"""Where a store is, and its storage options."""
+
+
 def copy_store(
     project: Project,
     source: Storage,
@@ -77,9 +85,10 @@ def copy_store(
     state = _newest(log)
     _require_room(target, state)
     copy, txid = DeltaLog(f"{target.uri}/{STASH}", target_options), uuid.uuid4().hex
+    shards = Shards(source, source_options, target, target_options)
     try:
         _begin(copy, txid, target)
-        state, files = _copy_newest(log, copy, state, progress)
+        state, files = _copy_newest(log, copy, shards, state, progress)
         made = make_identity(target, project.name, identity.id)
     except BaseException as error:
         if _made_by(copy) in {txid, None}:
@@ -99,13 +108,56 @@ def copy_store(
     )
 
 
-def scratch_copy(project: Project, source: Log, state: State, folder: Path) -> DeltaLog:
-    """A copy of a state in an empty folder of this process's own, which it leads under the same fence."""
-    copy = DeltaLog(f"{folder}/{STASH}", {})
+def scratch_copy(
+    project: Project, source: Log, state: State, folder: Path, shards_of: Origin | None = None
+) -> DeltaLog:
+    """A copy of a state in an empty folder of this process's own, which it leads under the same fence.
+
+    With the shards of the store at a place and its options, or without any.
+    """
+    copy, target = DeltaLog(f"{folder}/{STASH}", {}), open_storage(str(folder), {})
     copy.create(uuid.uuid4().hex)
+    if shards_of is not None:
+        Shards(*shards_of, target, {}).copy(source, state)
     copy_state(source, state, copy)
-    make_identity(open_storage(str(folder), {}), project.name)
+    make_identity(target, project.name)
     return copy
+
+
+@dataclass(frozen=True, slots=True)
+class Shards:
+    """The shards of a store on their way to another place."""
+
+    source: Storage
+    source_options: Mapping[str, str]
+    target: Storage
+    target_options: Mapping[str, str]
+
+    def copy(self, log: Log, state: State) -> None:
+        """Copy every shard that an object of a state uses, over what an earlier attempt left. Raises RetiredError if
+        one was given up since: a newer state does not use it.
+        """
+        left = open_storage(f"{self.target.uri}/{SHARDS}", self.target_options)
+        each(left, left.delete, [entry.path for entry in left.entries()])
+        for shard in sorted(self._used(log, state)):
+            try:
+                copy_shard(
+                    DeltaLog(shard_uri(self.source.uri, shard), self.source_options),
+                    DeltaLog(shard_uri(self.target.uri, shard), self.target_options),
+                    state.fence,
+                )
+            except ShardFinalizedError as gone:
+                raise RetiredError(log.uri, state.version, log.head(state.version)) from gone
+
+    def _used(self, log: Log, state: State) -> frozenset[str]:
+        """Those whose id is in a row: nothing else is like it, so that rows of any version tell of it."""
+        present = shard_ids(self.source)
+        values = (
+            batch["value"].buffers()[2].to_pybytes()
+            for table in load_view(Bases(log), state, [STORAGE]).tables(STORAGE)
+            for batch in table.to_batches()
+        )
+        return frozenset(shard for value in values for shard in present if shard.encode() in value)
 
 
 def copy_state(source: Log, state: State, target: Log, progress: Told | None = None) -> tuple[DataFile, ...]:
@@ -134,14 +186,20 @@ def _begin(copy: Log, txid: str, target: Storage) -> None:
         raise CopyTargetError(target.uri, "another process just began to write there", "name another place")
 
 
-def _copy_newest(source: Log, copy: Log, state: State, progress: Told | None) -> tuple[State, tuple[DataFile, ...]]:
+def _copy_newest(
+    source: Log, copy: Log, shards: Shards, state: State, progress: Told | None
+) -> tuple[State, tuple[DataFile, ...]]:
     """Copy a state, or a newer one as soon as it is retired; answer which it was."""
-    for _ in range(_ATTEMPTS_MAX - 1):
+    attempts = 0
+    while True:
+        attempts += 1
         try:
+            shards.copy(source, state)
             return state, copy_state(source, state, copy, progress)
         except RetiredError:
+            if attempts == _ATTEMPTS_MAX:
+                raise
             state = _newest(source)
-    return state, copy_state(source, state, copy, progress)
 
 
 def _newest(log: Log) -> State:
@@ -215,7 +273,7 @@ def _require_empty(target: Storage) -> None:
         return
     named = ", ".join(names[:_NAMED_MAX]) + (f" and {len(names) - _NAMED_MAX} more" if names[_NAMED_MAX:] else "")
     fix = "name an empty place"
-    if all(name == STASH or is_unfinished(name) for name in names):
+    if all(name in {STASH, SHARDS} or is_unfinished(name) for name in names):
         left = " and ".join(f"{target.uri}/{name}" for name in names)
         fix = f"if a copy was interrupted there, remove what it left, {left}, and copy again; else {fix}"
     raise CopyTargetError(target.uri, f"it holds {named}", fix)
@@ -238,4 +296,5 @@ def _clear(target: Storage, options: Mapping[str, str], reason: BaseException) -
         for folder in found.folders:
             target.remove_folder(folder)
     except CatalogError as error:
-        reason.add_note(f"what was written stays, remove {target.uri}/{STASH} before you copy again: {error.what}")
+        left = f"{target.uri}/{STASH} and {target.uri}/{SHARDS}"
+        reason.add_note(f"what was written stays, remove {left} before you copy again: {error.what}")

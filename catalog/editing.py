@@ -18,9 +18,9 @@ from google.protobuf.message import Message
 from catalog.engine.events import State, close_dead
 from catalog.engine.types import ENGINE_COLLECTIONS
 from catalog.errors import MarkedRowError, NoSuchRowError, ProtectedRowError, RowChangedError
-from catalog.handle import Place
 from catalog.leading import Patience, existing, leading, own_stash, require_messages
 from catalog.log.protocol import Mark
+from catalog.project import Place
 from catalog.stash.checks import check_changes
 from catalog.stash.collections import Collection, encode
 from catalog.stash.json_rows import Json, from_json, key_from_json, row_to_json, to_json

@@ -3,19 +3,19 @@
 from __future__ import annotations
 
 import shutil
-from collections.abc import Callable, Iterator, Mapping
+from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass
 from enum import StrEnum
 from pathlib import Path
 from typing import TYPE_CHECKING, Literal, Self, TypeVar, overload
 
 from google.protobuf.message import Message
 
-from catalog.errors import ClosedError, LegacyRowsError, ReadOnlyError, RetiredError
+from catalog.builtin.keeping import Keeper
+from catalog.errors import ClosedError, LegacyRowsError, ReadOnlyError, RetiredError, UnknownCollectionError
 from catalog.log.protocol import Mark
 from catalog.notices import Closed, Observer, ignore
-from catalog.project import Project
+from catalog.project import Place
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import Heartbeat
 from catalog.stash.stash import Stash
@@ -25,6 +25,8 @@ from catalog.stash.view import View
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
+
+    from catalog.builtin.measures import Measure
 
 _Key = TypeVar("_Key", bound=Message)
 _ID_BLOCK = 64
@@ -43,15 +45,6 @@ class Mode(StrEnum):
     """Reads at the store's own version, with that version's types."""
 
 
-@dataclass(frozen=True, slots=True)
-class Place:
-    """Where a store is, and whose."""
-
-    uri: str
-    options: Mapping[str, str]
-    project: Project
-
-
 class Catalog:
     """An open store."""
 
@@ -61,6 +54,7 @@ class Catalog:
         mode: Mode,
         place: Place,
         *,
+        keeper: Keeper | None = None,
         heartbeat: Heartbeat | None = None,
         scratch: Path | None = None,
         copied_ts: int | None = None,
@@ -68,7 +62,7 @@ class Catalog:
         observer: Observer = ignore,
     ) -> None:
         self._stash, self._mode, self._place = stash, mode, place
-        self._heartbeat, self._scratch = heartbeat, scratch
+        self._keeper, self._heartbeat, self._scratch = keeper, heartbeat, scratch
         self._copied_ts, self._rebuild, self._observer = copied_ts, rebuild, observer
         self._ids: dict[str, tuple[int, int]] = {}
         self._is_closed = False
@@ -170,6 +164,27 @@ class Catalog:
         self._require_open()
         session, place = spark if spark is not None else local_session(), self._place
         return feed(session, place.uri, place.options, name, since, project=place.project.name)
+
+    @property
+    def builtins(self) -> tuple[str, ...]:
+        """The names of the collections that the software brings along."""
+        return () if self._keeper is None else self._keeper.names
+
+    def builtin(self, name: str) -> pa.Table:
+        """The rows of a builtin. A leader brings it up to date first; to others it is as a leader left it."""
+        return self._kept().table(name)
+
+    def measures(self) -> tuple[Measure, ...]:
+        """How many rows and bytes each collection had, and when that was measured; the oldest first."""
+        return self._kept().measures()
+
+    def _kept(self) -> Keeper:
+        self._require_open()
+        if self._keeper is None:
+            raise UnknownCollectionError("builtin", ())
+        if self._mode is Mode.LEADER:
+            self._keeper.follow()
+        return self._keeper
 
     def subscribe(self, key_type: type[_Key], since: int) -> Iterator[tuple[Message, Message, int, int]]:
         """Every change after a ts up to the newest: key, value, ts, diff. Ask again from the last ts for more."""

@@ -16,12 +16,11 @@ from math import inf
 from typing import TYPE_CHECKING
 
 from catalog.errors import LegacyRowsError, NotInitializedError, TimedOutError, VersionChangedError
-from catalog.handle import Place
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence, Log, Mark
 from catalog.log.storage import Storage, open_storage
 from catalog.notices import FenceTaken, Observer, WaitingForLeader, ignore
-from catalog.project import Project
+from catalog.project import Place, Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import INTERVAL_S, Heartbeat, Sign, sign_of, sweep, wait_for_leader
 from catalog.stash.identity import require_identity

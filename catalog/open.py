@@ -9,12 +9,15 @@ from __future__ import annotations
 import os
 import shutil
 import tempfile
+import time
 import uuid
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog.builtin.keeping import Keeper, Use, keep
+from catalog.builtin.run import find, join, look, run_leader, run_read_only
 from catalog.copying import scratch_copy
 from catalog.errors import (
     LostStashError,
@@ -24,7 +27,7 @@ from catalog.errors import (
     UpgradeNeededError,
     VersionChangedError,
 )
-from catalog.handle import Catalog, Mode, Place
+from catalog.handle import Catalog, Mode
 from catalog.leading import (
     Patience,
     open_journal,
@@ -36,8 +39,8 @@ from catalog.leading import (
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence, Log, Mark
 from catalog.log.storage import Storage, open_storage
-from catalog.notices import Initialized, Observer, Opening, Ready, guarded, ignore, opening
-from catalog.project import Project
+from catalog.notices import BuiltinsMigrated, Initialized, Observer, Opening, Ready, guarded, ignore, opening
+from catalog.project import Place, Project
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import was_led
 from catalog.stash.identity import Identity, is_unfinished, make_identity, read_identity, require_identity
@@ -122,6 +125,7 @@ class _Opening:
             elif version < self.project.current:
                 self._preflight(log, stash, version)
             try:
+                self._require_builtins(log, stash, version)
                 fence = take_lead(stash, self.storage, self.patience, self.observer)
             except VersionChangedError as changed:
                 self.project.check_version(changed.after)
@@ -140,32 +144,36 @@ class _Opening:
 
     def _serve(self, log: Log, stash: Stash, fence: Fence) -> Catalog:
         heartbeat = show_life(self.storage, fence, self.patience, self.identity.id)
+        before = stash.head.state.marks.get(Mark.STASH_VERSION)
         try:
-            if Mark.STASH_VERSION not in stash.head.state.marks:
+            if before is None:
                 initialize_stash(self.project, stash)
                 self.observer(Initialized(self.project.current))
-            elif stash.head.state.marks[Mark.STASH_VERSION] < self.project.current:
+            elif before < self.project.current:
                 self._upgrade(log, fence, self.place, reapply=self.upgrading.reapply)
                 stash = self._stash(log)
                 stash.resume(fence)
             elif stash.head.state.marks.get(Mark.RUNNING_STEP, 0):
                 self._close_dead(log, fence)
                 stash.refresh()
+            keeper = self._lead_builtins(stash, measured=before != self.project.current)
         except BaseException:
             heartbeat.stop()
             raise
-        return Catalog(stash, Mode.LEADER, self.place, heartbeat=heartbeat, observer=self.observer)
+        return Catalog(stash, Mode.LEADER, self.place, keeper=keeper, heartbeat=heartbeat, observer=self.observer)
 
     def join(self) -> Catalog:
         stash = self._stash(self._log())
         self._require_current(stash)
         stash.join()
-        return Catalog(stash, Mode.MEMBER, self.place, observer=self.observer)
+        keeper = self._keep(stash, self.place, join)
+        return Catalog(stash, Mode.MEMBER, self.place, keeper=keeper, observer=self.observer)
 
     def debug(self) -> Catalog:
         stash = own_stash(self.project, self._log())
         require_messages(self.project, stash)
-        return Catalog(stash, Mode.DEBUG, self.place, observer=self.observer)
+        keeper = self._keep(stash, self.place, find)
+        return Catalog(stash, Mode.DEBUG, self.place, keeper=keeper, observer=self.observer)
 
     def read(self, mode: Mode) -> Catalog:
         """Read-only serves the store itself, and an older one, like any savepoint, from an upgraded scratch copy."""
@@ -173,22 +181,59 @@ class _Opening:
         version = _version(stash)
         self.project.check_version(version)
         if mode is Mode.READ_ONLY and version == self.project.current:
-            return Catalog(stash, mode, self.place, observer=self.observer)
+            keeper = self._keep(stash, self.place, run_read_only)
+            return Catalog(stash, mode, self.place, keeper=keeper, observer=self.observer)
         rebuild = (lambda: self.read(mode)) if mode is Mode.READ_ONLY else None
         scratch = Path(tempfile.mkdtemp(prefix=f"catalog-{mode}-"))
         try:
-            place = Place(str(scratch), {}, self.project)
-            log, fence = scratch_copy(self.project, stash.head.log, stash.head.state, scratch), stash.head.state.fence
+            place, fence = Place(str(scratch), {}, self.project), stash.head.state.fence
+            shards_of = None if mode is Mode.READ_ONLY else (self.storage, self.options)
+            log = scratch_copy(self.project, stash.head.log, stash.head.state, scratch, shards_of)
             if version < self.project.current:
                 self._upgrade(log, fence, place, reapply=True)  # the store itself stays as it is
             copy = self._stash(log)
-            copy.resume(fence)
+            if mode is Mode.SAVEPOINT:
+                copy.resume(fence)
+                keeper = self._keep(copy, place, run_leader)
+            else:
+                keeper = self._keep(copy, self.place, run_read_only)
             return Catalog(
-                copy, mode, place, scratch=scratch, copied_ts=stash.ts, rebuild=rebuild, observer=self.observer
+                copy,
+                mode,
+                place,
+                keeper=keeper,
+                scratch=scratch,
+                copied_ts=stash.ts,
+                rebuild=rebuild,
+                observer=self.observer,
             )
         except BaseException:
             shutil.rmtree(scratch, ignore_errors=True)
             raise
+
+    def _require_builtins(self, log: Log, stash: Stash, version: int | None) -> None:
+        """Refuse what this build cannot use or migrate, before anyone is fenced."""
+        if version is not None and version >= self.project.first_proto:
+            own = stash if version == self.project.current else own_stash(self.project, log)
+            keep(self.place, own, self.patience.deploy_generation, look)
+
+    def _lead_builtins(self, stash: Stash, *, measured: bool) -> Keeper | None:
+        began = time.perf_counter()
+        keeper = self._keep(stash, self.place, run_leader)
+        if keeper is None:
+            return None
+        plan = keeper.outcome.plan
+        if plan.has_work:
+            counts = len(plan.evolved), len(plan.replaced), len(plan.created)
+            self.observer(BuiltinsMigrated(str(plan.upto), *counts, time.perf_counter() - began))
+        keeper.follow()
+        if measured:
+            keeper.measure()
+        stash.cleaned = keeper.maintain
+        return keeper
+
+    def _keep(self, stash: Stash, place: Place, use: Use) -> Keeper | None:
+        return keep(place, stash, self.patience.deploy_generation, use)
 
     def _log(self) -> DeltaLog:
         return DeltaLog(f"{self.storage.uri}/stash", self.options)

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import hashlib
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from functools import cache, total_ordering
 from importlib import import_module
@@ -19,6 +19,7 @@ from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldErro
 
 if TYPE_CHECKING:
     from catalog.actions import Action
+    from catalog.builtin.declared import Declared
     from catalog.generator.samples import Samples
     from catalog.stash.constraints import Constraints
     from catalog.stash.transaction import Transaction
@@ -71,6 +72,8 @@ class Project:
     """Seeds an empty store."""
     samples: Samples | None = None
     """What made-up rows of a version are like beyond its types and constraints."""
+    builtins: Callable[[], Declared] | None = None
+    """The builtin collections; none: the project has none, and needs no rows about them."""
 
     def types(self, version: int) -> ModuleType:
         """The frozen types of a version, as generated code."""
@@ -88,6 +91,15 @@ class Project:
             raise StoreTooOldError(version, self.minimum)
         if version > self.current:
             raise StoreTooNewError(version, self.current)
+
+
+@dataclass(frozen=True, slots=True)
+class Place:
+    """Where a store is, and whose."""
+
+    uri: str
+    options: Mapping[str, str]
+    project: Project
 
 
 @cache

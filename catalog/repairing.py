@@ -15,11 +15,11 @@ from catalog.engine.journal import Journal
 from catalog.engine.plan import checksum, migration_of
 from catalog.engine.run import mismatches
 from catalog.errors import ConflictError
-from catalog.handle import Place
 from catalog.leading import existing, open_journal
 from catalog.log.protocol import Fence, Mark, Operation
 from catalog.log.quarantine import Torn, find_torn, set_aside
 from catalog.log.storage import Storage, open_storage
+from catalog.project import Place
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import INTERVAL_S, is_led
 from catalog.stash.transaction import RowChange

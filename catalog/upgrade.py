@@ -15,6 +15,7 @@ from catalog.stash.transaction import Transaction
 from catalog.version import BUILD, FIRST_PROTO_VERSION, MIN_STASH_VERSION, STASH_VERSION, StashVersion, parse_version
 
 if TYPE_CHECKING:
+    from catalog.builtin.declared import Declared
     from catalog.generator.samples import Sample
 
 
@@ -75,6 +76,12 @@ def _samples(version: int) -> Mapping[str, Sample]:
     return samples(version)
 
 
+def _builtins() -> Declared:
+    from catalog.builtins import DECLARED
+
+    return DECLARED
+
+
 PROJECT = Project(
     name="catalog",
     minimum=MIN_STASH_VERSION,
@@ -85,4 +92,5 @@ PROJECT = Project(
     constraints=CONSTRAINTS,
     initialize=_initialize,
     samples=_samples,
+    builtins=_builtins,
 )

@@ -9,12 +9,13 @@ import hashlib
 import json
 from collections import Counter
 from collections.abc import Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from enum import StrEnum
 
 import pyarrow as pa
 from pyarrow import types
 
+from catalog.builtin.deriving import Derivation
 from catalog.errors import UnfitBuiltinsError
 from catalog.project import Build
 from catalog.shard.schema import Schema
@@ -66,6 +67,10 @@ class Declared:
     builtins: tuple[Builtin, ...]
     instructions: tuple[Instruction, ...] = ()
     """Of every build so far. A REPLACEMENT of what is no longer declared gives it up."""
+    derivations: Mapping[BuiltinName, Derivation] = field(default_factory=dict)
+    """Of the builtins whose rows follow from those of the stash."""
+    measures: BuiltinName | None = None
+    """The builtin that keeps how large collections are over time, of the schema in `measures.py`."""
 
     def __post_init__(self) -> None:
         for builtin, count in Counter(builtin.name for builtin in self.builtins).items():
@@ -77,6 +82,8 @@ class Declared:
             if build > self.build:
                 raise UnfitBuiltinsError(str(name), f"it has an instruction for {build}, and this is {self.build}")
         present = {builtin.name for builtin in self.builtins}
+        for name in {*self.derivations, *([self.measures] if self.measures else [])} - present:
+            raise UnfitBuiltinsError(str(name), "it is to be written, and is not declared")
         last = {one.name: one.mechanism for one in sorted(self.instructions, key=lambda one: one.build)}
         for name, mechanism in last.items():
             if name not in present and mechanism is not Mechanism.REPLACEMENT:

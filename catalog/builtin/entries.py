@@ -7,12 +7,13 @@ that was read; whoever is overtaken reads again.
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from contextlib import suppress
 from dataclasses import dataclass
 
 import pyarrow as pa
 
+from catalog.builtin.columns import rows_table
 from catalog.errors import ConflictError, NoStoreError
 from catalog.log.protocol import Fence, Log
 from catalog.project import Build
@@ -106,12 +107,5 @@ class Entries:
         return snapshot.ts, tuple(entry for entry, diff in diffs.items() if diff)
 
 
-def _rows(entries: Sequence[Entry]) -> pa.Table:
-    columns = {
-        "id": [one.id for one in entries],
-        "build": [str(one.build) for one in entries],
-        "deploy_generation": [one.generation for one in entries],
-        "shard": [one.shard for one in entries],
-    }
-    fields = [pa.field(column.name, column.type, column.nullable) for column in SCHEMA.columns]
-    return pa.table(columns, schema=pa.schema(fields))
+def _rows(entries: Iterable[Entry]) -> pa.Table:
+    return rows_table(SCHEMA, [(one.id, str(one.build), one.generation, one.shard) for one in entries])

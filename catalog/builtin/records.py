@@ -15,6 +15,8 @@ from catalog.builtin.plan import Mapped, Stored
 from catalog.project import Build
 from catalog.stash.transaction import Transaction
 
+STORAGE = "storage_metadata"
+"""The collection that says which object uses which shard."""
 ALLOCATOR = "item"
 """Items and builtins have their ids in common."""
 
@@ -49,7 +51,7 @@ class Records:
 
     def shard_of(self, id_: int) -> str | None:
         """The shard that an object uses; none if it has none."""
-        found: Any = self.tx.get(self._key("storage_metadata", id=id_))
+        found: Any = self.tx.get(self._key(STORAGE, id=id_))
         return None if found is None else str(found.shard)
 
     def name(self, names: Iterable[BuiltinName]) -> None:
@@ -68,7 +70,7 @@ class Records:
         """Record where the data of a builtin are, and with which schema."""
         row = self._value("builtin_mapping", id=mapped.id, fingerprint=mapped.fingerprint)
         self.tx.upsert(self._mapping_key(name), row)
-        self.tx.upsert(self._key("storage_metadata", id=mapped.id), self._value("storage_metadata", shard=mapped.shard))
+        self.tx.upsert(self._key(STORAGE, id=mapped.id), self._value(STORAGE, shard=mapped.shard))
 
     def unmap(self, name: BuiltinName) -> str | None:
         """Take a builtin out; answer the shard that it used."""
@@ -77,7 +79,7 @@ class Records:
         shard = self.shard_of(found.id)
         self.tx.delete(key)
         if shard is not None:
-            self.tx.delete(self._key("storage_metadata", id=found.id))
+            self.tx.delete(self._key(STORAGE, id=found.id))
         return shard
 
     def unfinalized(self) -> tuple[str, ...]:

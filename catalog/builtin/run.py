@@ -8,6 +8,7 @@ it is run again from the start; run by several processes of one build and genera
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, field
 
 from catalog.builtin.declared import Builtin, BuiltinName, Declared
@@ -18,14 +19,19 @@ from catalog.builtin.records import Fact, Records
 from catalog.errors import (
     BuiltinOvertakenError,
     BuiltinsTooNewError,
+    NoStoreError,
     ShardFinalizedError,
     TransactionConflictError,
+    UnmigratedBuiltinsError,
 )
 from catalog.log.protocol import Fence
 from catalog.shard.schema import Schema
 from catalog.shard.shard import Shard, new_shard_id
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
+
+_FINALIZED_AT_ONCE = 32
+"""So many shards keep a start waiting at most; the next one goes on."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -83,18 +89,35 @@ class Process:
         return Shard.create(self.logs(shard_id), self.fence)
 
 
+def look(process: Process) -> Outcome:
+    """What would become of the builtins under this build; raises whatever keeps it from leading, and writes nothing."""
+    return _seen(process, lambda _, planned: Outcome(planned, _untouched(process, planned)))
+
+
+def join(process: Process) -> Outcome:
+    """Use what a leader has migrated; raises UnmigratedBuiltinsError if none of this build has."""
+    outcome = look(process)
+    if outcome.plan.has_work:
+        after = "" if outcome.plan.after is None else str(outcome.plan.after)
+        raise UnmigratedBuiltinsError(process.stash.head.log.uri, str(outcome.plan.upto), after)
+    return outcome
+
+
+def find(process: Process) -> Outcome:
+    """Use what is there with the schemas that it has, whatever this build says; migrates and refuses nothing."""
+    stored = process.begin().stored(process.declared)
+    used: dict[BuiltinName, Used] = {}
+    for name, mapped in stored.builtins.items():
+        with suppress(NoStoreError, ShardFinalizedError):  # for a check of the store to tell
+            latest = process.shard(mapped.shard).latest()
+            if latest is not None:
+                used[name] = Used(mapped.id, mapped.shard, latest.schema, mapped.fingerprint)
+    return Outcome(Plan(stored.version, process.declared.build), used)
+
+
 def run_read_only(process: Process) -> Outcome:
     """Find or make what this build uses before it leads; schemas that are to evolve are only looked at."""
-    gone: set[str] = set()
-    while True:
-        records = process.begin()
-        planned = plan(process.declared, records.stored(process.declared))
-        try:
-            return _looked_at(process, planned, frozenset(records.unfinalized()))
-        except ShardFinalizedError as error:  # a leader was quicker: another shard has taken its place, or none has
-            if error.uri in gone:
-                raise
-            gone.add(error.uri)
+    return _seen(process, lambda records, planned: _looked_at(process, planned, frozenset(records.unfinalized())))
 
 
 def run_leader(process: Process) -> Outcome:
@@ -114,22 +137,43 @@ def run_leader(process: Process) -> Outcome:
 
 
 def clean(process: Process, spent: frozenset[Entry] = frozenset()) -> None:
-    """Finalise what is given up. Entries go before the shards they name, and records after them."""
+    """Finalise what is given up, some shards at a time. Entries go before the shards they name, records after them."""
     condemned = frozenset(process.begin().unfinalized())
     process.entries.delete(lambda entry: entry in spent or entry.shard in condemned)
-    for shard_id in sorted(condemned):
+    finalized = sorted(condemned)[:_FINALIZED_AT_ONCE]
+    for shard_id in finalized:
         process.made_shard(shard_id).finalize()
-    if condemned:
+    if finalized:
         records = process.begin()
-        records.forget(condemned)
+        records.forget(finalized)
         process.commit(records)
 
 
-def _looked_at(process: Process, planned: Plan, condemned: frozenset[str]) -> Outcome:
+def _seen(process: Process, use: Callable[[Records, Plan], Outcome]) -> Outcome:
+    """What comes of the newest plan, made again if a leader was quicker."""
+    gone: set[str] = set()
+    while True:
+        records = process.begin()
+        planned = plan(process.declared, records.stored(process.declared))
+        try:
+            return use(records, planned)
+        except ShardFinalizedError as error:  # another shard has taken its place, or none has
+            if error.uri in gone:
+                raise
+            gone.add(error.uri)
+
+
+def _untouched(process: Process, planned: Plan) -> dict[BuiltinName, Used]:
+    """What this build uses without writing anything: what stays as it is, and what could evolve."""
     used = _kept(process, planned)
     for change in planned.evolved:
         require_compatible(process.shard(change.mapped.shard).latest(), change)
         used[change.builtin.name] = _used(change.builtin, change.mapped.id, change.mapped.shard)
+    return used
+
+
+def _looked_at(process: Process, planned: Plan, condemned: frozenset[str]) -> Outcome:
+    used = _untouched(process, planned)
     used |= _replacements(process, {change.mapped.id: change.builtin for change in planned.replaced}, condemned)
     for creation in planned.created:
         used[creation.builtin.name] = _used(creation.builtin, creation.id, None)

@@ -8,12 +8,11 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any, Self
 
 from catalog.errors import NotInitializedError, StepTimedOutError, UsageError
-from catalog.handle import Place
 from catalog.leading import Patience
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Mark, State
 from catalog.log.storage import Storage, open_storage
-from catalog.project import Project, load_project
+from catalog.project import Place, Project, load_project
 from catalog.stash.collections import Registry
 from catalog.stash.identity import Identity, require_identity
 

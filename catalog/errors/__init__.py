@@ -43,6 +43,7 @@
     ├── UnfitEvolutionError         fix the schema or the instruction
     ├── BuiltinsTooNewError         upgrade this program
     ├── BuiltinOvertakenError       stop this process
+    ├── UnmigratedBuiltinsError     open the store as leader once
     ├── UnknownProjectError         install the project, or correct its name
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
@@ -94,6 +95,7 @@ from catalog.errors.builtins import (
     UnfitBuiltinsError,
     UnfitEvolutionError,
     UninstructedSchemaError,
+    UnmigratedBuiltinsError,
 )
 from catalog.errors.commands import (
     FindingsError,
@@ -266,6 +268,7 @@ __all__ = [
     "UninstructedSchemaError",
     "UnknownCollectionError",
     "UnknownProjectError",
+    "UnmigratedBuiltinsError",
     "UnsupportedMessageError",
     "UnwrittenStepError",
     "UpgradeCheckError",

@@ -72,3 +72,16 @@ class BuiltinOvertakenError(CatalogError):
             shard,
             reason,
         )
+
+
+class UnmigratedBuiltinsError(CatalogError):
+    def __init__(self, uri: str, build: str, after: str) -> None:
+        self.uri, self.build, self.after = uri, build, after
+        super().__init__(
+            f"the builtins of {uri} are not yet those of build {build}",
+            f"build {after} has migrated them last" if after else "no leader has made them yet",
+            f"open the store as leader with build {build} first",
+            uri,
+            build,
+            after,
+        )

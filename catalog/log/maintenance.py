@@ -45,6 +45,8 @@ class Maintained:
     """Where it moved the retention frontier."""
     deleted: tuple[str, ...] = ()
     """The data files it removed."""
+    cleaned: bool = False
+    """Whether it looked for any."""
     postponed: CatalogError | None = None
     """Why cleaning was left for another time."""
 
@@ -73,7 +75,7 @@ def clean(log: Log, state: State, policy: Policy) -> Maintained:
         state = state.after(log.compare_and_append(state, change))
     deleted = vacuum(log, state, policy, since=before)
     log.expire(frontier)
-    return Maintained(state, frontier=frontier if frontier > before else None, deleted=deleted)
+    return Maintained(state, frontier=frontier if frontier > before else None, deleted=deleted, cleaned=True)
 
 
 def due_frontier(log: Log, state: State, policy: Policy) -> int:

@@ -89,6 +89,8 @@ class Mark(StrEnum):
     """The earliest version whose rows can still be read."""
     RUNNING_STEP = "running_step"
     """The version that a running migration leads to; 0 if none runs. Nothing is vacuumed meanwhile."""
+    FOLLOWED = "followed"
+    """Of a shard whose rows follow from those of the stash: the ts of the stash up to which they do."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -14,9 +14,14 @@ from catalog.shard.batches import inner_rows
 from catalog.shard.order import consolidate, numbers
 from catalog.shard.schema import DIFF, Schema
 
+Diffs = Sequence[int] | pa.Array | pa.ChunkedArray
+
 
 def incoming(
-    schema: Schema, rows: pa.Table | pa.RecordBatch, diffs: Sequence[int] | pa.Array | None, bytes_max: int
+    schema: Schema,
+    rows: pa.Table | pa.RecordBatch,
+    diffs: Diffs | None,
+    bytes_max: int,
 ) -> list[pa.RecordBatch]:
     """Batches that are consolidated each; none is empty. Raises UnfitColumnError, by its name, for a column that is
     missing, of another type, or null where it must not be.
@@ -35,9 +40,11 @@ def _parts(schema: Schema, table: pa.Table, bytes_max: int) -> Iterator[pa.Recor
             yield consolidated
 
 
-def _diffs(count: int, diffs: Sequence[int] | pa.Array | None) -> pa.Int64Array:
+def _diffs(count: int, diffs: Diffs | None) -> pa.Int64Array:
     if diffs is None:
         return numbers(np.ones(count, np.int64))
     if len(diffs) != count:
         raise UnfitColumnError(DIFF, f"{len(diffs)} numbers", f"one for each of {count} rows")
+    if isinstance(diffs, pa.ChunkedArray):
+        diffs = pa.concat_arrays(diffs.chunks) if diffs.num_chunks else ()
     return fit(diffs, pa.int64(), DIFF) if isinstance(diffs, pa.Array) else numbers(np.array(diffs, np.int64))

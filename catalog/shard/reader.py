@@ -134,7 +134,7 @@ class Reader:
 
 def _consolidated(uri: str, ts: int, schema: Schema, found: list[pa.RecordBatch]) -> pa.Table:
     if not found:
-        return schema.outer.empty_table()
+        return pa.Table.from_batches([], schema.outer)
     try:
         joined = pa.concat_batches(found)
     except pa.ArrowInvalid as error:  # offsets of 32 bits

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import time
 import uuid
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from contextlib import suppress
 from dataclasses import dataclass, field
 
@@ -24,11 +24,12 @@ from catalog.errors import (
 )
 from catalog.log.maintenance import Policy, maintain
 from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation, State
+from catalog.log.storage import Storage
 from catalog.shard.batches import BATCH_BYTES_MAX, Run, log_row, write_batches
 from catalog.shard.compaction import Due, Merged, Shape, due, merge
 from catalog.shard.evolution import Incompatible
 from catalog.shard.head import FINALIZED, Head
-from catalog.shard.incoming import incoming
+from catalog.shard.incoming import Diffs, incoming
 from catalog.shard.reader import Reader
 from catalog.shard.schema import Schema, SchemaId
 from catalog.shard.sequence import Registered, order_changed, write_registered
@@ -124,15 +125,18 @@ class Shard:
         self,
         schema: Schema,
         rows: pa.Table | pa.RecordBatch,
-        diffs: Sequence[int] | pa.Array | None = None,
+        diffs: Diffs | None = None,
         *,
         expected: int | None = None,
+        followed: int | None = None,
     ) -> int:
         """Write rows by the names of their columns, each +1 unless `diffs` say otherwise; answer their ts.
 
         The schema must be the latest of the very state that the commit is made for. With `expected`, a ts, raises
-        ConflictError if anything was committed since. Rows that add up to nothing make no commit.
+        ConflictError if anything was committed since. With `followed`, records that mark. Rows that add up to nothing
+        make no commit, unless they have a mark to record.
         """
+        marks = {} if followed is None else {Mark.FOLLOWED: followed}
         parts = incoming(schema, rows, diffs, self.batch_bytes_max)
         while True:
             state = self.head.catch_up()
@@ -141,7 +145,7 @@ class Shard:
             latest = self.head.latest(state)
             if latest is None or latest.schema != schema:
                 raise WriterSchemaError(self.head.log.uri, None if latest is None else latest.id)
-            if not parts:
+            if not parts and all(state.marks.get(mark) == number for mark, number in marks.items()):
                 return state.version
             ts = state.version + 1
             files = tuple(
@@ -150,7 +154,7 @@ class Shard:
                 for file in write_batches(self.head.log, self.fence, FileKind.TAIL, Run.new(latest.id), [part], ts)
             )
             with suppress(ConflictError):
-                self._commit(state, Change(Operation.TRANSACTION, uuid.uuid4().hex, files))
+                self._commit(state, Change(Operation.TRANSACTION, uuid.uuid4().hex, files, marks=marks))
                 return ts
 
     def due(self) -> Due | None:
@@ -230,9 +234,18 @@ class Shard:
             self.postponed = postponed
 
 
+SHARDS = "shards"
+"""The folder of a store that its shards are in."""
+
+
 def shard_uri(store: str, shard_id: str) -> str:
     """Where a shard of a store is."""
-    return f"{store.rstrip('/')}/shards/{shard_id}"
+    return f"{store.rstrip('/')}/{SHARDS}/{shard_id}"
+
+
+def shard_ids(storage: Storage) -> frozenset[str]:
+    """The shards that a store has, used or not."""
+    return frozenset(path.split("/")[1] for path in storage.paths(SHARDS))
 
 
 def new_shard_id() -> str:

@@ -7,7 +7,7 @@ for exactly that state.
 from __future__ import annotations
 
 import uuid
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Container, Iterator, Mapping
 from contextlib import contextmanager, suppress
 from dataclasses import dataclass, field
 from threading import RLock
@@ -50,6 +50,8 @@ class Stash:
     """Why maintenance was last left for another time; damage only until the next refresh, which raises it."""
     observer: Observer = ignore
     """Told what maintenance did."""
+    cleaned: Callable[[], None] | None = None
+    """Told whenever maintenance has cleared away what is no longer retained, which is seldom."""
     _lock: RLock = field(default_factory=RLock)
 
     @classmethod
@@ -214,9 +216,20 @@ class Stash:
         collection = self.head.registry.of_key(key_type)
         with suppress(VersionChangedError):  # what was committed before is part of the feed
             self.refresh()
+        for _, key, value, ts, diff in self.feed({collection.name}, since):
+            yield key, value, ts, diff
+
+    def feed(
+        self, names: Container[str], since: int, *, until: int | None = None
+    ) -> Iterator[tuple[str, Message, Message, int, int]]:
+        """The same of several collections, each change with the name of its own, up to a ts or the newest."""
         for commit in self.head.commits(since):
-            for key, value, ts, diff in own_changes(self.head.log, commit, collection.name):
-                yield *collection.decode(key, value), ts, diff
+            if until is not None and commit.version > until:
+                return
+            for name in sorted({file.collection for file in commit.adds if file.collection in names}):
+                decode = self.head.registry.named(name).decode
+                for key, value, ts, diff in own_changes(self.head.log, commit, name):
+                    yield name, *decode(key, value), ts, diff
 
     def _merge(self, wanted: Due) -> None:
         """Merge, and if others committed meanwhile try again with the same files, unless some of them are gone."""
@@ -245,6 +258,8 @@ class Stash:
             self.postponed = done.postponed
             if done.state.version != self.ts:
                 self.head.catch_up()
+            if done.cleaned and self.cleaned is not None:
+                self.cleaned()
         except CatalogError as postponed:
             self.postponed = postponed
         if consolidated or done.checkpoint is not None or self.postponed is not None:

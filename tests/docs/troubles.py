@@ -11,9 +11,9 @@ from catalog.engine.run import upgrade
 from catalog.engine.step import StepPoint
 from catalog.generated import objects_v21_pb2 as v21
 from catalog.generator import generate
-from catalog.handle import Place
 from catalog.leading import Patience
 from catalog.objects import SettingKey, SettingValue
+from catalog.project import Place
 from catalog.stash.collections import encode
 from catalog.stash.json_rows import row_to_json
 from catalog.upgrade import PROJECT

@@ -270,7 +270,7 @@ def be_a_file(target: Path) -> None:
         (make_file, "it holds notes.txt"),
         (make_folder, "it holds empty"),
         (make_link, "it holds link"),
-        (make_store, "it holds heartbeats, stash, store.json"),
+        (make_store, "it holds heartbeats, shards, stash and 1 more"),
         (be_a_file, "it is a file"),
     ],
 )

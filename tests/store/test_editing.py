@@ -28,10 +28,10 @@ from catalog.errors import (
     UnknownCollectionError,
 )
 from catalog.generator import generate
-from catalog.handle import Place
 from catalog.leading import Patience, leading
 from catalog.log.protocol import Change, Mark, Operation
 from catalog.objects import RoleId, RoleKey, RoleValue, SettingKey, SettingValue
+from catalog.project import Place
 from catalog.stash.json_rows import to_json
 from catalog.upgrade import PROJECT
 from tests.engine.stores import events_of, findings_of

@@ -21,11 +21,11 @@ from catalog.errors import (
     TimedOutError,
 )
 from catalog.generator import generate
-from catalog.handle import Place
 from catalog.leading import Patience, leading, own_stash
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, Fence, Mark, Operation, State
 from catalog.log.storage import open_storage
+from catalog.project import Place
 from catalog.stash.identity import make_identity
 from catalog.upgrade import PROJECT
 from tests.upgrade.stores import files_of, load, log_of, rows_at

@@ -17,12 +17,12 @@ from catalog.errors import (
     StoreUnreachableError,
     TornLogError,
 )
-from catalog.handle import Place
 from catalog.leading import Patience, leading
 from catalog.log.delta import DeltaLog
 from catalog.log.local_storage import LocalStorage
 from catalog.log.quarantine import find_torn, set_aside
 from catalog.objects import SettingKey, SettingValue
+from catalog.project import Place
 from catalog.repairing import diagnose, repair
 from catalog.upgrade import PROJECT
 from tests.contract.conftest import make_bucket, serve, storage_options

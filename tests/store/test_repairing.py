@@ -18,9 +18,9 @@ from catalog.errors import (
     NotAStoreError,
 )
 from catalog.generator import generate
-from catalog.handle import Place
 from catalog.leading import Leader, Patience, leading
 from catalog.log.protocol import Change, Mark, Operation
+from catalog.project import Place
 from catalog.repairing import Difference, diagnose, repair
 from catalog.upgrade import PROJECT
 from tests.engine.stores import events_of, findings_of, lead, state_of

@@ -41,6 +41,8 @@ ROWS, SEED = 1_500, 22
 COMMAND = "./dev golden"
 FOLDER = Path(__file__).parents[1] / "golden"
 INITIAL = FOLDER / f"initial_v{PROJECT.current}.json"
+INITIALISED_TS = 2
+"""After the log is made and its fence taken; what follows is about builtins."""
 DIGESTS = FOLDER / "digests.json"
 FINGERPRINTS = FOLDER / "builtin_fingerprints.json"
 HASHES = Path(__file__).parents[2] / "proto" / "hashes.json"
@@ -74,9 +76,9 @@ def step_name(version: int) -> str:
 STEPS = {step_name(version): version for version in range(PROJECT.minimum, PROJECT.current)}
 
 
-def dump(catalog: Catalog) -> dict[str, list[Any]]:
+def dump(catalog: Catalog, as_of: int | None = None) -> dict[str, list[Any]]:
     """Every row but the fence, as JSON."""
-    view, registry = catalog._stash.view(), catalog._stash.head.registry  # noqa: SLF001
+    view, registry = catalog._stash.view(as_of), catalog._stash.head.registry  # noqa: SLF001
     return {
         name: [
             [json_format.MessageToDict(part, preserving_proto_field_name=True) for part in collection.decode(*row)]
@@ -137,7 +139,9 @@ def write_released(declared: Declared) -> None:
 
 def write_initial() -> None:
     with TemporaryDirectory() as folder, open_catalog(folder) as catalog:
-        INITIAL.write_text(json.dumps(dump(catalog), indent=2, ensure_ascii=False) + "\n", encoding="utf-8")
+        INITIAL.write_text(
+            json.dumps(dump(catalog, INITIALISED_TS), indent=2, ensure_ascii=False) + "\n", encoding="utf-8"
+        )
 
 
 def write_digests(names: Iterable[str]) -> None:

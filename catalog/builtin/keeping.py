@@ -1,0 +1,117 @@
+"""The builtins of an open store: read by name, and kept up to date by whoever may write."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import TYPE_CHECKING
+
+from catalog.builtin.deriving import follow
+from catalog.builtin.run import Outcome, Process, Used
+from catalog.errors import CatalogError, UnknownCollectionError
+from catalog.log.delta import DeltaLog
+from catalog.project import Place
+from catalog.shard.schema import DIFF
+from catalog.shard.shard import shard_uri
+from catalog.stash.stash import Stash
+
+if TYPE_CHECKING:
+    import pyarrow as pa
+
+    from catalog.builtin.measures import Measure
+    from catalog.shard.reader import Snapshot
+
+
+Use = Callable[[Process], Outcome]
+"""How a process comes to the builtins that it uses: one of the verbs of `run`."""
+
+
+def keep(place: Place, stash: Stash, generation: int | None, use: Use) -> Keeper | None:
+    """The builtins of the store at a place, as a stash tells of them; none if the project has none."""
+    if place.project.builtins is None:
+        return None
+    process = Process(
+        place.project.builtins(),
+        stash,
+        lambda shard: DeltaLog(shard_uri(place.uri, shard), place.options),
+        stash.head.state.fence.generation if generation is None else generation,
+    )
+    return Keeper(process, use(process))
+
+
+@dataclass(slots=True)
+class Keeper:
+    process: Process
+    outcome: Outcome
+    postponed: CatalogError | None = None
+    """Why rows were last left for another time."""
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        return tuple(sorted(name.object_name for name in self.outcome.used))
+
+    def snapshot(self, name: str) -> Snapshot | None:
+        """What a builtin holds; none if no leader has made it yet, and it is empty."""
+        used = self._used(name)
+        return None if used.shard is None else self.process.shard(used.shard).reader(used.schema).snapshot()
+
+    def table(self, name: str) -> pa.Table:
+        import pyarrow as pa  # noqa: PLC0415 - whoever reads none needs none
+
+        found, schema = self.snapshot(name), self._used(name).schema
+        rows = pa.Table.from_batches([], schema.outer) if found is None else found.table()
+        return rows.drop_columns([DIFF])
+
+    def measures(self) -> tuple[Measure, ...]:
+        """How large the collections were, the oldest first."""
+        from catalog.builtin.measures import read_measures  # noqa: PLC0415 - as above
+
+        name = self.process.declared.measures
+        used = None if name is None else self.outcome.used[name]
+        return () if used is None or used.shard is None else read_measures(self.process.shard(used.shard))
+
+    def follow(self) -> None:
+        """Bring what follows from the stash up to date with what this process shows of it."""
+        self._kept(self._follow)
+
+    def measure(self) -> None:
+        """Record how large the collections are now."""
+        self._kept(self._measure)
+
+    def maintain(self) -> None:
+        """All of this, and merge what is in too many pieces."""
+        for work in (self._follow, self._measure, self._compact):
+            self._kept(work)
+
+    def _kept(self, work: Callable[[], None]) -> None:
+        """What cannot be done now is no failure of what it goes along with, and is due again."""
+        self.postponed = None
+        try:
+            work()
+        except CatalogError as postponed:
+            self.postponed = postponed
+
+    def _follow(self) -> None:
+        for name, derivation in self.process.declared.derivations.items():
+            used = self.outcome.used[name]
+            if used.shard is not None:
+                follow(derivation, used.schema, self.process.shard(used.shard), self.process.stash)
+
+    def _measure(self) -> None:
+        from catalog.builtin.measures import measure  # noqa: PLC0415 - upgrades and maintenance alone
+
+        name = self.process.declared.measures
+        used = None if name is None else self.outcome.used[name]
+        if used is not None and used.shard is not None:
+            measure(self.process.stash, self.process.shard(used.shard))
+
+    def _compact(self) -> None:
+        for used in self.outcome.used.values():
+            if used.shard is not None and (shard := self.process.shard(used.shard)).due() is not None:
+                shard.compact()
+
+    def _used(self, name: str) -> Used:
+        for own, used in self.outcome.used.items():
+            if name in {str(own), own.object_name}:
+                return used
+        raise UnknownCollectionError(name, self.names)
