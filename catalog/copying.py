@@ -26,10 +26,10 @@ from catalog.errors import (
 )
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Change, DataFile, FileKind, Log, Mark, Operation, State
-from catalog.log.storage import Storage, each, open_storage
+from catalog.log.storage import SHARDS, Storage, each, open_storage
 from catalog.project import Project
 from catalog.shard.copying import copy_shard
-from catalog.shard.shard import SHARDS, shard_ids, shard_uri
+from catalog.shard.shard import shard_ids, shard_uri
 from catalog.stash.belongings import STASH, find_belongings
 from catalog.stash.consolidation import base_tables
 from catalog.stash.heartbeat import release

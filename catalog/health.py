@@ -7,12 +7,15 @@ checked all the same.
 from __future__ import annotations
 
 from collections.abc import Mapping
+from contextlib import suppress
 
+from catalog.builtin.checking import check_shards
 from catalog.engine.types import ENGINE_COLLECTIONS, row_types
-from catalog.errors import DamagedIdentityError, StoreTooNewError, StoreTooOldError
+from catalog.errors import CatalogError, DamagedIdentityError, StoreTooNewError, StoreTooOldError
 from catalog.log.delta import DeltaLog
+from catalog.log.protocol import Mark
 from catalog.log.storage import Storage
-from catalog.project import Project
+from catalog.project import Place, Project
 from catalog.stash.belongings import STASH
 from catalog.stash.collections import Registry
 from catalog.stash.constraints import Constraints
@@ -20,6 +23,7 @@ from catalog.stash.encodings import Types
 from catalog.stash.findings import OTHER_BUILD, RESTORE_FILE, Code, Findings, Report
 from catalog.stash.fsck import check
 from catalog.stash.identity import PATH, no_store, read_identity
+from catalog.stash.stash import Stash
 
 
 def check_store(project: Project, storage: Storage, options: Mapping[str, str], *, every_state: bool = False) -> Report:
@@ -38,7 +42,25 @@ def check_store(project: Project, storage: Storage, options: Mapping[str, str], 
             what = "it is not there, and a stash is: a copy may have been interrupted"
             findings.add(Code.IDENTITY, PATH, what, RESTORE_FILE)
     log = DeltaLog(f"{storage.uri}/{STASH}", options)
-    return check(log, lambda version: _types(project, version, findings), findings, every_state=every_state)
+    report = check(log, lambda version: _types(project, version, findings), findings, every_state=every_state)
+    place = Place(storage.uri, options, project)
+    parts = [report, *check_shards(place, storage, _stash(project, log), findings)]
+    return Report(
+        findings.all(log.uri),
+        sum(part.entries for part in parts),
+        sum(part.files for part in parts),
+        sum(part.rows for part in parts),
+        dict(findings.counts),
+    )
+
+
+def _stash(project: Project, log: DeltaLog) -> Stash | None:
+    """The stash of a store that can be read; none if nothing of it can be told."""
+    with suppress(CatalogError):
+        version = log.state(log.verify()).marks.get(Mark.STASH_VERSION)
+        if version is not None and version >= project.first_proto:
+            return Stash.open(log, Registry.of(project.types(version)), project.constraints.at(version))
+    return None
 
 
 def _require_stash(storage: Storage) -> None:

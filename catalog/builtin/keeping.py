@@ -28,15 +28,20 @@ Use = Callable[[Process], Outcome]
 
 def keep(place: Place, stash: Stash, generation: int | None, use: Use) -> Keeper | None:
     """The builtins of the store at a place, as a stash tells of them; none if the project has none."""
+    process = process_of(place, stash, generation)
+    return None if process is None else Keeper(process, use(process))
+
+
+def process_of(place: Place, stash: Stash, generation: int | None) -> Process | None:
+    """Whoever opens the store, for a deploy generation or that of the store; none if the project has no builtins."""
     if place.project.builtins is None:
         return None
-    process = Process(
+    return Process(
         place.project.builtins(),
         stash,
         lambda shard: DeltaLog(shard_uri(place.uri, shard), place.options),
         stash.head.state.fence.generation if generation is None else generation,
     )
-    return Keeper(process, use(process))
 
 
 @dataclass(slots=True)

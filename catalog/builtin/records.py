@@ -54,6 +54,10 @@ class Records:
         found: Any = self.tx.get(self._key(STORAGE, id=id_))
         return None if found is None else str(found.shard)
 
+    def shards(self) -> frozenset[str]:
+        """Every shard that an object uses."""
+        return frozenset(str(value.shard) for _, value in self._rows(STORAGE))
+
     def name(self, names: Iterable[BuiltinName]) -> None:
         """Give new builtins their ids, in the same commit as the allocator; they have no data yet."""
         new = tuple(names)

@@ -15,6 +15,9 @@ from urllib.parse import unquote, urlsplit
 from catalog.errors import StoreUnreachableError
 from catalog.log.protocol import StoredFile
 
+SHARDS = "shards"
+"""The folder of a store that its shards are in, each a log of its own."""
+
 _Given = TypeVar("_Given")
 _Answer = TypeVar("_Answer")
 

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
+from typing import TypeAlias
 
 import numpy as np
 import pyarrow as pa
@@ -14,7 +15,7 @@ from catalog.shard.batches import inner_rows
 from catalog.shard.order import consolidate, numbers
 from catalog.shard.schema import DIFF, Schema
 
-Diffs = Sequence[int] | pa.Array | pa.ChunkedArray
+Diffs: TypeAlias = Sequence[int] | pa.Array | pa.ChunkedArray
 
 
 def incoming(

@@ -24,7 +24,7 @@ from catalog.errors import (
 )
 from catalog.log.maintenance import Policy, maintain
 from catalog.log.protocol import Change, Fence, FileKind, Log, Mark, Operation, State
-from catalog.log.storage import Storage
+from catalog.log.storage import SHARDS, Storage
 from catalog.shard.batches import BATCH_BYTES_MAX, Run, log_row, write_batches
 from catalog.shard.compaction import Due, Merged, Shape, due, merge
 from catalog.shard.evolution import Incompatible
@@ -232,10 +232,6 @@ class Shard:
             self.head.state = done.state
         except CatalogError as postponed:
             self.postponed = postponed
-
-
-SHARDS = "shards"
-"""The folder of a store that its shards are in."""
 
 
 def shard_uri(store: str, shard_id: str) -> str:

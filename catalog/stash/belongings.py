@@ -12,11 +12,14 @@ from dataclasses import dataclass, replace
 from catalog.log.entries import ARCHIVE_FOLDER, LOG_FOLDER, is_log_file, left_behind, numbered
 from catalog.log.files import is_data_file
 from catalog.log.protocol import StoredFile
-from catalog.log.storage import Storage, open_storage
+from catalog.log.storage import SHARDS, Storage, open_storage
 from catalog.stash import heartbeat, identity
 
 STASH = "stash"
-_COLLECTION = re.compile(STASH + r"/collection=[A-Za-z0-9_]+")
+_LOG = re.compile(rf"(?:{STASH}|{SHARDS}/[A-Za-z0-9_]+)(?=/|$)")
+"""The folder of a log within a store."""
+_OF_A_LOG = (LOG_FOLDER, ARCHIVE_FOLDER)
+_COLLECTION = re.compile(_LOG.pattern + r"/collection=[A-Za-z0-9_]+")
 
 
 @dataclass(frozen=True, slots=True)
@@ -40,16 +43,17 @@ class Belongings:
 def find_belongings(storage: Storage, options: Mapping[str, str]) -> Belongings:
     stored = sorted(_stored(storage, options), key=lambda file: file.path)
     own = [file for file in stored if _is_own(file.path)]
-    folders = {STASH, f"{STASH}/{LOG_FOLDER}", f"{STASH}/{ARCHIVE_FOLDER}", heartbeat.FOLDER}
-    folders |= {path for path in storage.paths(STASH) if _COLLECTION.fullmatch(path)}
+    logs = {STASH, *(found[0] for path in storage.paths(SHARDS) if (found := _LOG.match(path)))}
+    folders = {heartbeat.FOLDER, SHARDS, *logs, *(f"{log}/{name}" for log in logs for name in _OF_A_LOG)}
+    folders |= {path for log in logs for path in storage.paths(log) if _COLLECTION.fullmatch(path)}
     folders |= {file.path.rpartition("/")[0] for file in own} - {""}
     strange = [file.path for file in stored if not _is_own(file.path)]
     # Other than files, names tell of folders that hold none, and of links that lead nowhere.
     strange += [path for folder in ("", *folders) for path in storage.paths(folder) if not _is_own(path)]
     return Belongings(
         identity=tuple(file for file in own if "/" not in file.path),
-        log=tuple(sorted((file for file in own if is_log_file(_in_stash(file.path))), key=_age)),
-        data=tuple(file for file in own if is_data_file(_in_stash(file.path))),
+        log=tuple(sorted((file for file in own if is_log_file(_in_log(file.path))), key=_age)),
+        data=tuple(file for file in own if is_data_file(_in_log(file.path))),
         heartbeats=tuple(file for file in own if heartbeat.is_sign(file.path)),
         folders=tuple(sorted(folders, key=lambda folder: (-folder.count("/"), folder))),
         others=tuple(sorted({_outermost(path, folders) for path in strange} - folders)),
@@ -58,8 +62,8 @@ def find_belongings(storage: Storage, options: Mapping[str, str]) -> Belongings:
 
 def _stored(storage: Storage, options: Mapping[str, str]) -> Iterator[StoredFile]:
     """Every file, also in a folder of the store that is a link to another disk."""
-    yield from storage.entries(STASH, heartbeat.FOLDER)
-    for folder in (STASH, heartbeat.FOLDER):
+    yield from storage.entries(STASH, SHARDS, heartbeat.FOLDER)
+    for folder in (STASH, SHARDS, heartbeat.FOLDER):
         inner = open_storage(f"{storage.uri}/{folder}", options)
         if inner.found() is None:
             yield from (replace(file, path=f"{folder}/{file.path}") for file in inner.entries())
@@ -68,16 +72,18 @@ def _stored(storage: Storage, options: Mapping[str, str]) -> Iterator[StoredFile
 def _is_own(path: str) -> bool:
     if path == identity.PATH or identity.is_unfinished(path) or heartbeat.is_sign(path):
         return True
-    inner = _in_stash(path)
+    inner = _in_log(path)
     return is_data_file(inner) or is_log_file(inner)
 
 
-def _in_stash(path: str) -> str:
-    return path.removeprefix(f"{STASH}/") if path.startswith(f"{STASH}/") else ""
+def _in_log(path: str) -> str:
+    """The path of a file within the log that it is in; nothing if it is in none."""
+    found = _LOG.match(path)
+    return "" if found is None else path[found.end() + 1 :]
 
 
 def _age(file: StoredFile) -> tuple[int, str]:
-    inner = _in_stash(file.path)
+    inner = _in_log(file.path)
     found = numbered(inner)
     version = left_behind(inner) if found is None else found[0]
     return -1 if version is None else version, file.path

@@ -52,6 +52,14 @@ class Code(StrEnum):
     VERSION = "F404"
     UNKNOWN_VERSION = "F405"
     """The store is at a version that this build does not know, so its rows were not checked."""
+    SHARD = "F501"
+    """A builtin's shard is not there, or was given up."""
+    BATCH = "F502"
+    """A schema or a batch of a shard cannot be read."""
+    SCHEMA = "F503"
+    """The latest schema of a builtin's shard is not the recorded one."""
+    UNUSED = "F504"
+    """Nothing refers to a shard, and nobody gave it up."""
     UNCHECKED = "F901"
     """Something could not be checked, because of another finding."""
 
@@ -109,6 +117,9 @@ MEND_REFERENCE = (
 WRITE_AGAIN = "can be repaired: write the row again in a transaction; what this build does not know of it is lost"
 OTHER_BUILD = "cannot be judged by this build: check the store with one of the version that wrote it"
 TAKE_OVER = "can be repaired: open the store as leader, which writes both anew"
+RESTORE_SHARD = "cannot be repaired from what is here: restore this folder, or a copy of the store"
+NEWER_BUILD = "needs no repair: a newer build registered it and did not finish; start that build, or a later one"
+REMOVE_SHARD = "can be repaired: remove this folder, once no process of any build uses the store"
 REPAIR_FIRST = "repair the other findings and check again"
 
 
@@ -125,6 +136,13 @@ class Findings:
         self.counts[code] += 1
         if self.counts[code] <= _LISTED_MAX:
             self.listed.append(Finding(code, severity, where, what, repair))
+
+    def take(self, others: Findings, prefix: str) -> None:
+        """Take in what was found in a part of the store."""
+        for finding in others.listed:
+            self.add(finding.code, f"{prefix}{finding.where}", finding.what, finding.repair, finding.severity)
+        for cause, places in others.notes.items():
+            self.notes.setdefault(cause, []).extend(f"{prefix}{place}" for place in places)
 
     def unchecked(self, where: str, cause: str) -> None:
         self.notes.setdefault(cause, []).append(where)
