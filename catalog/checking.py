@@ -16,6 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
+from catalog.builtin.keeping import keep
+from catalog.builtin.plan import Plan
+from catalog.builtin.run import run_leader
 from catalog.copying import scratch_copy
 from catalog.engine.events import read_events
 from catalog.engine.journal import Journal
@@ -26,7 +29,7 @@ from catalog.engine.sifting import sift
 from catalog.engine.step import Runner
 from catalog.engine.trial import Trial
 from catalog.engine.types import registry_of
-from catalog.engine.verdict import Look, Outcome, StepVerdict, Trouble, Verdict
+from catalog.engine.verdict import BuiltinsVerdict, Look, Outcome, StepVerdict, Trouble, Verdict
 from catalog.errors import (
     CatalogError,
     NotInitializedError,
@@ -39,7 +42,7 @@ from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Mark
 from catalog.log.storage import open_storage
 from catalog.notices import Observer, guarded, ignore
-from catalog.project import Project
+from catalog.project import Place, Project
 from catalog.spark.jobs import SparkJobs
 from catalog.spark.session import find_session
 from catalog.stash.collections import Registry
@@ -125,6 +128,7 @@ class _Subject:
             steps=(),
             before=None,
             after=None,
+            builtins=None,
             mismatches=tuple(event.value.name for event in mismatches(self.project, read_events(journal))),
             needs_reapply=is_undone(journal, self.project),
             startup_s=0.0,
@@ -132,7 +136,7 @@ class _Subject:
             seconds=0.0,
         )
         self._preflight(journal, folder)
-        copy = scratch_copy(self.project, log, state, folder)
+        copy = scratch_copy(self.project, log, state, folder, (open_storage(self.uri, self.options), self.options))
         jobs = SparkJobs(lambda: find_session(self.spark))
         copied = Journal(copy, registry, state.fence, copy.state(copy.verify()))
         return Runner(copied, self.project, (str(folder), {}), jobs, observer), verdict
@@ -169,17 +173,37 @@ class _Check:
         steps = tuple(self._steps(trial))
         if steps and all(step.outcome is not Outcome.NOT_RUN and step.error is None for step in steps):
             after = self._looked()
+        builtins = self._builtins()
         looks = [look for look in (before, after) if look is not None]
         sound = all(step.outcome is Outcome.OK for step in steps) and all(look.ok for look in looks)
+        sound = sound and (builtins is None or builtins.outcome is Outcome.OK)
         return replace(
             verdict,
             ok=sound and not (steps and verdict.mismatches),
             steps=steps,
             before=before,
             after=after,
+            builtins=builtins,
             startup_s=spark_s + sum(step.own_s for step in steps),
             extra_bytes=sum(step.bytes_written for step in steps),
         )
+
+    def _builtins(self) -> BuiltinsVerdict | None:
+        """What a leader does last of all, done on the copy."""
+        journal, project = self.runner.journal, self.runner.project
+        if project.builtins is None:
+            return None
+        if journal.version != project.current:
+            return BuiltinsVerdict(Outcome.NOT_RUN)
+        place = Place(*self.runner.place, project)
+        stash = Stash.open(journal.log, Registry.of(project.current_types), project.constraints)
+        stash.resume(journal.fence)
+        try:
+            keeper = keep(place, stash, None, run_leader)
+        except CatalogError as error:
+            return BuiltinsVerdict(Outcome.FAILED, _trouble(error))
+        plan = keeper.outcome.plan if keeper is not None else None
+        return None if plan is None else _told(plan)
 
     def _looked(self) -> Look:
         """Everything that a check of a store looks at; what earlier tries left in the copy is no finding."""
@@ -229,6 +253,16 @@ def _plans(project: Project, journal: Journal) -> Iterator[StepPlan]:
     for version in range(journal.version, project.current):
         with suppress(Exception):
             yield describe(migration_of(project, version), journal.state, version)
+
+
+def _told(plan: Plan) -> BuiltinsVerdict:
+    return BuiltinsVerdict(
+        Outcome.OK,
+        evolved=tuple(str(change.builtin.name) for change in plan.evolved),
+        replaced=tuple(str(change.builtin.name) for change in plan.replaced),
+        created=tuple(str(creation.builtin.name) for creation in plan.created),
+        given_up=tuple(str(name) for name in plan.given_up),
+    )
 
 
 def _trouble(error: Exception) -> Trouble:

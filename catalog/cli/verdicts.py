@@ -14,7 +14,7 @@ from catalog.cli import answers
 from catalog.engine.verdict import Outcome
 
 if TYPE_CHECKING:
-    from catalog.engine.verdict import Look, StepVerdict, Verdict
+    from catalog.engine.verdict import BuiltinsVerdict, Look, StepVerdict, Verdict
 
 
 def verdicts(data: answers.Checked) -> Iterator[RenderableType]:
@@ -45,6 +45,7 @@ def _verdict(verdict: Verdict) -> Iterator[RenderableType]:
     for step in verdict.steps:
         yield from _problems(step)
     yield from _look("after the upgrade", verdict.after)
+    yield from _builtins(verdict.builtins)
     if verdict.steps:
         yield (
             f"a start will take about {verdict.startup_s:.0f} s, and {decimal(verdict.extra_bytes)} beside the present"
@@ -81,6 +82,23 @@ def _problems(step: StepVerdict) -> Iterator[str]:
             yield f"  and {count - len(listed):,} more"
     if step.left_out:
         yield f"{step.name}: {step.left_out:,} rows refer to those that were set aside, and were left out with them"
+
+
+def _builtins(builtins: BuiltinsVerdict | None) -> Iterator[str]:
+    if builtins is None:
+        return
+    if builtins.error is not None:
+        yield f"builtins cannot be migrated: {builtins.error.what}"
+        yield f"  why:  {builtins.error.why}"
+        yield f"  next: {builtins.error.next}"
+    for names, what in (
+        (builtins.created, "will be made"),
+        (builtins.evolved, "will evolve, and keep their rows"),
+        (builtins.replaced, "will be replaced, and their rows given up"),
+        (builtins.given_up, "will be given up"),
+    ):
+        if names:
+            yield f"builtins that {what}: {', '.join(names)}"
 
 
 def _look(when: str, look: Look | None) -> Iterator[str]:

@@ -66,6 +66,21 @@ class StepVerdict:
 
 
 @dataclass(frozen=True, slots=True)
+class BuiltinsVerdict:
+    """What becomes of the builtins when a leader starts, after all steps."""
+
+    outcome: Outcome
+    error: Trouble | None = None
+    evolved: tuple[str, ...] = ()
+    """They get another schema, and their rows stay."""
+    replaced: tuple[str, ...] = ()
+    """Their rows are given up."""
+    created: tuple[str, ...] = ()
+    given_up: tuple[str, ...] = ()
+    """They are no longer there at all."""
+
+
+@dataclass(frozen=True, slots=True)
 class Look:
     """What was found in all rows of a version, whatever steps look at."""
 
@@ -97,6 +112,8 @@ class Verdict:
     """None: its rows are older than protobuf, and the first step looks at each of them."""
     after: Look | None
     """None: nothing was upgraded, or not to the end."""
+    builtins: BuiltinsVerdict | None
+    """None: the project has none."""
     mismatches: tuple[str, ...]
     """Applied steps that are not those of this build: nothing is applied after them."""
     needs_reapply: bool
