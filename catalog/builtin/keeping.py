@@ -3,12 +3,19 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.builtin.deriving import follow
-from catalog.builtin.run import Outcome, Process, Used
-from catalog.errors import CatalogError, UnknownCollectionError
+from catalog.builtin.run import Outcome, Process, Used, join
+from catalog.errors import (
+    BuiltinsTooNewError,
+    CatalogError,
+    UninstructedSchemaError,
+    UnknownCollectionError,
+    UnmigratedBuiltinsError,
+)
 from catalog.log.delta import DeltaLog
 from catalog.project import Place
 from catalog.shard.schema import DIFF
@@ -30,6 +37,13 @@ def keep(place: Place, stash: Stash, generation: int | None, use: Use) -> Keeper
     """The builtins of the store at a place, as a stash tells of them; none if the project has none."""
     process = process_of(place, stash, generation)
     return None if process is None else Keeper(process, use(process))
+
+
+def keep_migrated(place: Place, stash: Stash) -> Keeper | None:
+    """The builtins, for whoever maintains the store; none unless they are those of this build."""
+    with suppress(BuiltinsTooNewError, UninstructedSchemaError, UnmigratedBuiltinsError):
+        return keep(place, stash, None, join)
+    return None
 
 
 def process_of(place: Place, stash: Stash, generation: int | None) -> Process | None:

@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 if TYPE_CHECKING:
+    from catalog.builtin.measures import Measure
     from catalog.copying import Copied
     from catalog.engine.timeline import Timeline
     from catalog.engine.verdict import Verdict
@@ -284,6 +285,8 @@ class Stats:
     collections: tuple[CollectionLine, ...]
     shape: Any = None
     """With `--shape`: what `debug generate --like` takes."""
+    measures: tuple[Measure, ...] = ()
+    """What upgrades and maintenance have measured over time, the oldest first."""
 
 
 @dataclass(frozen=True, slots=True)

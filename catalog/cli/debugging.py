@@ -14,10 +14,12 @@ from catalog.cli.settings import seconds
 from catalog.errors import CatalogError, FindingsError, UpgradeCheckError, UsageError
 from catalog.log.storage import open_storage
 from catalog.notices import Observer, ignore
+from catalog.project import Place
 
 if TYPE_CHECKING:
     from catalog.engine.verdict import Verdict
     from catalog.generator.statistics import Statistics
+    from catalog.stash.stash import Stash
 
 
 def copy(environment: Environment, target: str, *, target_options: Mapping[str, str] | None = None) -> Answer:
@@ -102,15 +104,18 @@ def compact(environment: Environment, collections: Sequence[str] = ()) -> Answer
         if (not collections or name in collections) and len(files) > 1:
             stash.consolidate(name)
             done.append(name)
+    _keep_books(environment, stash)
     return Answer(Compacted(look.storage.uri, stash.ts, tuple(done), len(before), len(stash.head.state.files)))
 
 
 def vacuum(environment: Environment, *, retention: str | None = None, dry_run: bool = False) -> Answer:
     """Delete what no retained state refers to, after moving the frontier to where retention ends."""
+    from catalog.leading import own_stash  # noqa: PLC0415
+    from catalog.log.delta import DeltaLog  # noqa: PLC0415
     from catalog.log.maintenance import Policy, clean, due_frontier, find_doomed  # noqa: PLC0415
+    from catalog.shard.shard import shard_ids, shard_uri  # noqa: PLC0415
 
-    look = environment.look()
-    policy = Policy()
+    look, policy = environment.look(), Policy()
     if retention is not None:
         try:
             policy = replace(policy, retention_ms=int(seconds(retention) * 1000))
@@ -118,15 +123,34 @@ def vacuum(environment: Environment, *, retention: str | None = None, dry_run: b
             raise UsageError(
                 f"--retention {retention}: {error}", "it says how long the past is kept", "write 24h"
             ) from error
-    sizes = {file.path: file.size for file in look.log.files()}
-    if dry_run:
-        frontier = due_frontier(look.log, look.state, policy)
-        paths = find_doomed(look.log, look.state, policy, since=look.state.frontier, frontier=frontier)
-    else:
-        done = clean(look.log, look.state, policy)
-        frontier, paths = done.state.frontier, done.deleted
-    size = sum(sizes.get(path, 0) for path in paths)
-    return Answer(Vacuumed(look.storage.uri, not dry_run, frontier, len(paths), size))
+    uri, options = look.storage.uri, environment.options
+    shards = [DeltaLog(shard_uri(uri, shard), options) for shard in sorted(shard_ids(look.storage))]
+    frontiers, deleted = [], list[int]()
+    for log in (look.log, *shards):
+        sizes, state = {file.path: file.size for file in log.files()}, log.state(log.verify())
+        if dry_run:
+            frontiers.append(due_frontier(log, state, policy))
+            paths = find_doomed(log, state, policy, since=state.frontier, frontier=frontiers[-1])
+        else:
+            done = clean(log, state, policy)
+            frontiers.append(done.state.frontier)
+            paths = done.deleted
+        deleted += [sizes.get(path, 0) for path in paths]
+    if not dry_run:
+        _keep_books(environment, own_stash(environment.project, look.log))
+    return Answer(Vacuumed(uri, not dry_run, frontiers[0], len(deleted), sum(deleted)))
+
+
+def _keep_books(environment: Environment, stash: Stash) -> None:
+    """Maintenance is when builtins are brought up to date and the store is measured."""
+    from catalog.builtin.keeping import keep_migrated  # noqa: PLC0415
+
+    project = environment.project
+    if stash.head.serves == project.current:
+        stash.join()
+        keeper = keep_migrated(Place(environment.storage.uri, environment.options, project), stash)
+        if keeper is not None:
+            keeper.maintain()
 
 
 def _shape(like: str) -> Statistics:

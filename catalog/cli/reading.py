@@ -9,7 +9,7 @@ from __future__ import annotations
 import json
 from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 from catalog.cli.answers import Changed, CollectionLine, Dump, Epoch, Row, Rows, Stats
 from catalog.cli.environment import Environment, Look
@@ -19,10 +19,14 @@ from catalog.engine.types import ENGINE_COLLECTIONS, RowType, row_types
 from catalog.errors import NotInitializedError, UnknownCollectionError, UsageError
 from catalog.log.maintenance import require_retained
 from catalog.log.protocol import FileKind, Mark, State
+from catalog.project import Place
 from catalog.stash.collections import Collection, Registry, encode
 from catalog.stash.heartbeat import sign_of
 from catalog.stash.json_rows import key_from_json, row_to_json
 from catalog.stash.view import Bases, View, load_view
+
+if TYPE_CHECKING:
+    from catalog.builtin.measures import Measure
 
 
 @dataclass(frozen=True, slots=True)
@@ -150,8 +154,23 @@ def stats(environment: Environment, *, shape: bool = False, as_of: int | None = 
             reader.look.state.frontier,
             tuple(_line(reader, name) for name in names),
             measured,
+            () if as_of is not None else _measures(environment, reader),
         )
     )
+
+
+def _measures(environment: Environment, reader: Reader) -> tuple[Measure, ...]:
+    """What is known of the past; nothing of a store whose rows are older than messages."""
+    from catalog.builtin.keeping import keep  # noqa: PLC0415 - as above
+    from catalog.builtin.run import find  # noqa: PLC0415
+    from catalog.leading import own_stash  # noqa: PLC0415
+
+    project = environment.project
+    if not project.first_proto <= reader.version <= project.current:
+        return ()
+    place = Place(reader.look.storage.uri, environment.options, project)
+    keeper = keep(place, own_stash(project, reader.look.log), None, find)
+    return () if keeper is None else keeper.measures()
 
 
 def parse_key(text: str) -> Any:  # noqa: ANN401 - JSON

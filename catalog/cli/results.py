@@ -6,6 +6,7 @@ import base64
 import json
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, fields, is_dataclass
+from datetime import datetime
 from enum import Enum, IntEnum
 from typing import Any
 
@@ -111,6 +112,8 @@ def plain(data: Any) -> Any:  # noqa: ANN401 - whatever a command answers
             told = data.name if isinstance(data, int) else data.value
         case None | bool() | int() | float() | str():
             told = data
+        case datetime():
+            told = data.isoformat()
         case bytes():
             told = base64.b64encode(data).decode()
         case Mapping():

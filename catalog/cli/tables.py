@@ -14,6 +14,7 @@ from rich.table import Column, Table
 
 from catalog.cli import answers
 from catalog.cli.results import plain
+from catalog.cli.sparklines import measured
 from catalog.cli.timelines import graph, history
 from catalog.cli.times import shown_time
 from catalog.cli.verdicts import verdicts
@@ -243,6 +244,7 @@ def _stats(data: answers.Stats) -> Iterator[RenderableType]:
     yield made
     rows, size = sum(own.rows for own in data.collections), sum(own.size for own in data.collections)
     yield f"{rows:,} rows, {decimal(size)}"
+    yield from measured(data.measures)
     if data.shape is not None:
         yield json.dumps(plain(data.shape))
 

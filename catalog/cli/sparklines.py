@@ -1,0 +1,45 @@
+"""How large collections were over time, drawn in a line each."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator, Sequence
+from itertools import pairwise
+from typing import TYPE_CHECKING
+
+from rich.box import SIMPLE_HEAD
+from rich.console import RenderableType
+from rich.filesize import decimal
+from rich.table import Table
+
+if TYPE_CHECKING:
+    from catalog.builtin.measures import Measure
+
+_LEVELS = "▁▂▃▄▅▆▇█"
+_WIDTH = 24
+
+
+def measured(measures: Sequence[Measure]) -> Iterator[RenderableType]:
+    """For each collection its rows and bytes from the first time that it was measured to the last."""
+    times = sorted({own.measured_at for own in measures})
+    if len(times) < 2:  # noqa: PLR2004 - one point is no line
+        return
+    yield f"measured {len(times)} times, from {times[0]:%Y-%m-%d %H:%M} to {times[-1]:%Y-%m-%d %H:%M} UTC"
+    made = Table("collection", box=SIMPLE_HEAD, padding=(0, 1), pad_edge=False)
+    for name in ("rows then", "now", "", "bytes then", "now", ""):
+        made.add_column(name, justify="right" if name else "left", no_wrap=True)
+    for name in sorted({own.collection for own in measures}):
+        found = {own.measured_at: own for own in measures if own.collection == name}
+        rows = [found[time].rows if time in found else 0 for time in times]
+        sizes = [found[time].bytes if time in found else 0 for time in times]
+        counts = f"{rows[0]:,}", f"{rows[-1]:,}", sparkline(rows)
+        made.add_row(name, *counts, decimal(sizes[0]), decimal(sizes[-1]), sparkline(sizes))
+    yield made
+
+
+def sparkline(values: Sequence[int], width: int = _WIDTH) -> str:
+    """Numbers as columns from the lowest to the highest; of more than fit, the greatest of each stretch."""
+    count = min(width, len(values))
+    bounds = [len(values) * place // count for place in range(count + 1)] if count else []
+    drawn = [max(values[start:end]) for start, end in pairwise(bounds)]
+    low, span = min(drawn, default=0), max(drawn, default=0) - min(drawn, default=0)
+    return "".join(_LEVELS[(value - low) * (len(_LEVELS) - 1) // span if span else 0] for value in drawn)
