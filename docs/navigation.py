@@ -14,13 +14,18 @@ def misplaced() -> list[str]:
     """What is wrong with the navigation, and how to mend it."""
     pages = [str(page.relative_to(ROOT / "docs")) for page in sorted((ROOT / "docs").rglob("*.md"))]
     known = {*pages, *FROM_THE_TOP.values(), *INSTEAD.values()}
-    listed = Counter(entries(tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))["project"]["nav"]))
+    listed = Counter(entries(navigation()))
     name = CONFIGURATION.name
     return [
         *(f"docs/{page} is in no navigation; add it to nav in {name}" for page in pages if page not in listed),
         *(f"{page} is in the navigation {count} times" for page, count in listed.items() if count > 1),
         *(f"{page} is in the navigation and is no page; take it out of {name}" for page in listed.keys() - known),
     ]
+
+
+def navigation() -> list[object]:
+    settings = tomllib.loads(CONFIGURATION.read_text(encoding="utf-8"))
+    return list(settings["project"]["nav"])
 
 
 def entries(found: object) -> Iterator[str]:

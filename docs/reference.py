@@ -14,12 +14,14 @@ from docs.writers.commands import command_line
 from docs.writers.errors import error_classes
 from docs.writers.gate import gate_codes, wire_rules
 from docs.writers.glossary import glossary
+from docs.writers.home import home
 from docs.writers.interface import interface
 from docs.writers.layers import layers
 from docs.writers.modules import modules
 from docs.writers.paths import commit_path, step_path
 
 PAGES: Mapping[str, Callable[[], str]] = {
+    "docs/index.md": home,
     "docs/glossary.md": glossary,
     "docs/reference/cli.md": command_line,
     "docs/reference/errors.md": error_classes,
