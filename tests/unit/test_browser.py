@@ -4,8 +4,11 @@ from __future__ import annotations
 
 from pathlib import Path
 
+import pytest
+
 from tests.browser import Browser
 
+pytestmark = pytest.mark.xdist_group("browser")
 WELL = "<!doctype html><title>well</title><p>seen<script>document.title += '!'</script>"
 
 
