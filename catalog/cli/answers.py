@@ -287,6 +287,8 @@ class Stats:
     """With `--shape`: what `debug generate --like` takes."""
     measures: tuple[Measure, ...] = ()
     """What upgrades and maintenance have measured over time, the oldest first."""
+    page: str | None = None
+    """With `--html`: where the page is."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -339,6 +341,8 @@ class Unchecked:
 class Checked:
     verdicts: tuple[Verdict, ...]
     unchecked: tuple[Unchecked, ...] = ()
+    page: str | None = None
+    """With `--html`: where the page is."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -20,6 +20,9 @@ def debug() -> None:
     """Look inside a store at its own version, check it, copy it, mend it by hand."""
 
 
+_html = click.option("--html", type=FILE, metavar="FILE", help="Also write it as a page for a browser.")
+
+
 @command(debug)
 @click.option("--collection", "only", type=COLLECTION, multiple=True, metavar="NAME", help="These alone; repeatable.")
 @click.option("--ignore", type=COLLECTION, multiple=True, metavar="NAME", help="All but these; repeatable.")
@@ -43,11 +46,16 @@ def epoch(run: Run) -> Answer:
 @command(debug)
 @click.option("--shape", is_flag=True, help="Also measure rows, for `debug generate --like`.")
 @click.option("--as-of", type=int, metavar="TS", help="As it was then.")
-def stats(run: Run, *, shape: bool, as_of: int | None) -> Answer:
+@_html
+def stats(run: Run, *, shape: bool, as_of: int | None, html: str | None) -> Answer:
     """Show rows, files and bytes of each collection."""
     from catalog.cli.reading import stats  # noqa: PLC0415
 
-    return stats(run.environment, shape=shape, as_of=as_of)
+    if html is None:
+        return stats(run.environment, shape=shape, as_of=as_of)
+    from catalog.cli.paging import stats_with_page  # noqa: PLC0415
+
+    return stats_with_page(run.environment, html, run.screen.redact, shape=shape, as_of=as_of)
 
 
 @command(debug, fences=True, leads=True)
@@ -108,7 +116,8 @@ def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) 
 @click.option(
     "--scratch", type=FOLDER, metavar="DIR", help="For the copies; by default the folder for temporary files."
 )
-def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> Answer:
+@_html
+def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None, html: str | None) -> Answer:
     """Upgrade a scratch copy of each STORE, and tell everything that is wrong.
 
     Every step runs on Spark and is verified on every row. The stores themselves are never touched. Exit code 1 means
@@ -117,8 +126,13 @@ def upgrade_check(run: Run, *, stores: tuple[str, ...], scratch: str | None) -> 
     from catalog.cli.debugging import upgrade_check  # noqa: PLC0415
 
     environments = [run.environment_at(store) for store in stores] or [run.environment]
+    if html is None:
+        with run.screen.progress() as shown:
+            return upgrade_check(environments, scratch=scratch, observer=shown)
+    from catalog.cli.paging import upgrade_check_with_page  # noqa: PLC0415
+
     with run.screen.progress() as shown:
-        return upgrade_check(environments, scratch=scratch, observer=shown)
+        return upgrade_check_with_page(environments, html, run.screen.redact, scratch=scratch, observer=shown)
 
 
 @command(debug)

@@ -247,6 +247,8 @@ def _stats(data: answers.Stats) -> Iterator[RenderableType]:
     yield from measured(data.measures)
     if data.shape is not None:
         yield json.dumps(plain(data.shape))
+    if data.page is not None:
+        yield f"the page is {data.page}"
 
 
 def _dump(data: answers.Dump) -> Iterator[RenderableType]:

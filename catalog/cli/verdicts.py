@@ -26,6 +26,8 @@ def verdicts(data: answers.Checked) -> Iterator[RenderableType]:
         yield f"\nFAIL: {own.store}: {own.what}"
         yield f"  why:  {own.why}"
         yield f"  next: {own.next}"
+    if data.page is not None:
+        yield f"the page is {data.page}"
 
 
 def _verdict(verdict: Verdict) -> Iterator[RenderableType]:

@@ -26,6 +26,7 @@
     ├── StoppedError                run it again
     ├── FindingsError               mend what was found
     ├── UpgradeCheckError           mend the migrations or the rows
+    ├── PageError                   name another file for the page
     ├── ReadOnlyError               open the store in another mode
     ├── ClosedError                 open the store again
     ├── InvalidChangeError          report an error of the program
@@ -99,6 +100,7 @@ from catalog.errors.builtins import (
 )
 from catalog.errors.commands import (
     FindingsError,
+    PageError,
     SettingError,
     StoppedError,
     UnfinishedStepError,
@@ -230,6 +232,7 @@ __all__ = [
     "NotRepairableError",
     "NotUndoableError",
     "OtherFeedError",
+    "PageError",
     "PreflightError",
     "ProtectedRowError",
     "ReadOnlyError",

@@ -61,3 +61,15 @@ class UpgradeCheckError(CatalogError):
             stores,
             checked,
         )
+
+
+class PageError(CatalogError):
+    def __init__(self, path: str, reason: str) -> None:
+        self.path, self.reason = path, reason
+        super().__init__(
+            f"the page was not written to {path}: {reason}",
+            "what was there is as it was, and what the command found is told all the same",
+            "make room there, or name another file with --html, and run it again",
+            path,
+            reason,
+        )

@@ -64,6 +64,40 @@ class Code(StrEnum):
     """Something could not be checked, because of another finding."""
 
 
+MEANINGS: Mapping[Code, str] = {
+    Code.IDENTITY: "the store does not say what it is",
+    Code.NO_LOG: "there is no log",
+    Code.ENTRY: "log entries that are missing, damaged, foreign or too new",
+    Code.STATE: "a retained state that nothing leads to",
+    Code.CHECKPOINT: "a checkpoint that contradicts the entries",
+    Code.SEQUENCE: "log entries that do not fit those before them",
+    Code.DAMAGED_CHECKPOINT: "checkpoints that cannot be read",
+    Code.MISSING: "files that are missing",
+    Code.CORRUPT: "files that are not what was written",
+    Code.UNREADABLE: "files that cannot be read",
+    Code.CONTENT: "files of wrong content",
+    Code.TS: "files of a wrong ts",
+    Code.ORPHAN: "files that nothing refers to",
+    Code.COLLECTION: "rows of a collection that this version does not have",
+    Code.MULTIPLICITY: "rows that are there other than not or once",
+    Code.ORDER: "rows whose tail is in disorder",
+    Code.CONSOLIDATION: "rows that a consolidation changed",
+    Code.UNDECODABLE: "rows that are no message",
+    Code.UNFAITHFUL: "rows that are not what they encode to",
+    Code.DUPLICATE: "rows that agree where they must not",
+    Code.DANGLING: "references to rows that are not there",
+    Code.FENCE: "a fence other than the log's",
+    Code.VERSION: "a version other than the log's",
+    Code.UNKNOWN_VERSION: "a version that this build does not know",
+    Code.SHARD: "builtins whose shard is not there",
+    Code.BATCH: "schemas or batches of shards that cannot be read",
+    Code.SCHEMA: "builtins whose shard has another schema",
+    Code.UNUSED: "shards that nothing refers to",
+    Code.UNCHECKED: "what could not be checked",
+}
+"""What each code stands for, as a heading."""
+
+
 class Severity(StrEnum):
     ERROR = "error"
     SWEEPABLE = "sweepable"

@@ -94,6 +94,9 @@ def wrong_calls() -> Iterator[Case]:
         yield ("info", "--env", text, "--store", STORE)
         yield ("info", "--config-file", text or "none", "--store", STORE)
         yield ("info", "--store", text)
+    for place in ("", "a\0b", ".", "none/page.html", "/dev/null"):
+        yield ("debug", "stats", "--html", place, "--store", STORE)
+        yield ("debug", "upgrade-check", "--html", place, STORE)
     yield from _wrong_rows()
     yield ("apply", "--all", "--next", "--store", STORE)
     yield ("create", "--amend", "--renumber")

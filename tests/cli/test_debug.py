@@ -4,7 +4,9 @@ from __future__ import annotations
 
 import json
 from pathlib import Path
+from typing import Any
 
+import html5lib
 import pytest
 from pyspark.sql import SparkSession
 
@@ -270,14 +272,37 @@ def test_an_upgrade_is_checked_on_a_scratch_copy(store_of: Stores, tmp_path: Pat
     (verdict,) = call("debug", "upgrade-check", sound, "--scratch", scratch)["verdicts"]
     assert (verdict["version"], verdict["target"]) == (19, CURRENT)
     assert [step["name"] for step in verdict["steps"]] == ["v19_to_v20", "v20_to_v21", "v21_to_v22"]
-    failed = fail("debug", "upgrade-check", sound, wrong, "--scratch", scratch)
+    page = tmp_path / "page.html"
+    failed = fail("debug", "upgrade-check", sound, wrong, "--scratch", scratch, "--html", page)
     assert failed.code == "UpgradeCheckError"
+    assert _steps_on(page) == [step for own in failed.data["verdicts"] for step in _steps_in(own)]
     assert str(wrong) in failed.message
     assert str(sound) not in failed.message
     shown = text("debug", "upgrade-check", "--store", wrong, "--scratch", scratch, expect=Exit.FAILED)
     assert shown.startswith("FAIL: ")
     assert (bytes_of(sound), bytes_of(wrong)) == before
     assert list(scratch.iterdir()) == []
+
+
+def _steps_in(verdict: Any) -> list[tuple[str, list[str]]]:  # noqa: ANN401 - JSON
+    """Each step with its collections: their names, and the rows before and after."""
+    return [
+        (
+            step["name"],
+            [f"{own['collection']} {own['rows_before']:,} {own['rows_after']:,}" for own in step["collections"]],
+        )
+        for step in verdict["steps"]
+    ]
+
+
+def _steps_on(page: Path) -> list[tuple[str, list[str]]]:
+    """The same, as a page has it."""
+    document = html5lib.parse(page.read_text(encoding="utf-8"), namespaceHTMLElements=False)
+    found = []
+    for step in document.iterfind(".//section[@class='step']"):
+        rows = [["".join(cell.itertext()) for cell in own] for own in step.iterfind("./div/table/tbody/tr")]
+        found.append((step.findtext("./h4/code") or "", [f"{row[0]} {row[2]} {row[3]}" for row in rows]))
+    return found
 
 
 def test_a_store_that_cannot_be_checked_does_not_keep_others_from_it(store_of: Stores, tmp_path: Path) -> None:
