@@ -15,6 +15,8 @@ from dataclasses import dataclass
 from itertools import islice
 from pathlib import Path
 
+import pyarrow as pa
+
 from catalog.builtin.records import STORAGE
 from catalog.errors import (
     CatalogError,
@@ -42,6 +44,8 @@ _ROOM = 1.1
 """Of the size of the source's files: rows that are put together otherwise are compressed otherwise."""
 _LISTED_MAX, _NAMED_MAX = 1000, 3
 
+Rewrite = Callable[[int, str, pa.Table], pa.Table]
+"""Makes other rows of those of a version and a collection, in the order of their keys; none is about a shard."""
 Told = Callable[[int, int], None]
 """Told how many rows are written, and how many the files that are copied hold; both begin anew if the copy does."""
 
@@ -64,7 +68,7 @@ Origin = tuple[Storage, Mapping[str, str]]
 """Where a store is, and its storage options."""
 
 
-def copy_store(
+def copy_store(  # noqa: PLR0913 - two places with their options, and what happens on the way
     project: Project,
     source: Storage,
     source_options: Mapping[str, str],
@@ -72,8 +76,9 @@ def copy_store(
     target_options: Mapping[str, str],
     *,
     progress: Told | None = None,
+    rewrite: Rewrite | None = None,
 ) -> Copied:
-    """Copy the newest state of a store to an empty place.
+    """Copy the newest state of a store to an empty place: as it is with its shards, or its rows alone and rewritten.
 
     If what is copied is retired meanwhile, the copy begins again with the newest state; if it fails, whatever it wrote
     is removed.
@@ -88,7 +93,7 @@ def copy_store(
     shards = Shards(source, source_options, target, target_options)
     try:
         _begin(copy, txid, target)
-        state, files = _copy_newest(log, copy, shards, state, progress)
+        state, files = _copy_newest(log, copy, None if rewrite else shards, state, _Rows(progress, rewrite))
         made = make_identity(target, project.name, identity.id)
     except BaseException as error:
         if _made_by(copy) in {txid, None}:
@@ -160,14 +165,19 @@ class Shards:
         return frozenset(shard for value in values for shard in present if shard.encode() in value)
 
 
-def copy_state(source: Log, state: State, target: Log, progress: Told | None = None) -> tuple[DataFile, ...]:
+def copy_state(
+    source: Log, state: State, target: Log, progress: Told | None = None, rewrite: Rewrite | None = None
+) -> tuple[DataFile, ...]:
     """Put the rows and marks of a state into an empty log, whose history begins with them; answer its files."""
     total, rows = sum(file.rows for file in state.files.values()), 0
     bases, files = Bases(source), list[DataFile]()
     try:
         for name in sorted({file.collection for file in state.files.values()}):
             for table in base_tables(load_view(bases, state, [name]), name, ts=0):
-                files.append(target.write(name, FileKind.BASE, state.fence, table))
+                if rewrite is not None:
+                    table = rewrite(state.marks[Mark.STASH_VERSION], name, table)  # noqa: PLW2901 - its rows, rewritten
+                if table.num_rows:
+                    files.append(target.write(name, FileKind.BASE, state.fence, table))
                 rows += table.num_rows
                 if progress is not None:
                     progress(rows, total)
@@ -181,21 +191,30 @@ def copy_state(source: Log, state: State, target: Log, progress: Told | None = N
     return tuple(files)
 
 
+@dataclass(frozen=True, slots=True)
+class _Rows:
+    """What happens to rows on the way, and who is told."""
+
+    progress: Told | None
+    rewrite: Rewrite | None
+
+
 def _begin(copy: Log, txid: str, target: Storage) -> None:
     if not copy.create(txid):
         raise CopyTargetError(target.uri, "another process just began to write there", "name another place")
 
 
 def _copy_newest(
-    source: Log, copy: Log, shards: Shards, state: State, progress: Told | None
+    source: Log, copy: Log, shards: Shards | None, state: State, rows: _Rows
 ) -> tuple[State, tuple[DataFile, ...]]:
     """Copy a state, or a newer one as soon as it is retired; answer which it was."""
     attempts = 0
     while True:
         attempts += 1
         try:
-            shards.copy(source, state)
-            return state, copy_state(source, state, copy, progress)
+            if shards is not None:
+                shards.copy(source, state)
+            return state, copy_state(source, state, copy, rows.progress, rows.rewrite)
         except RetiredError:
             if attempts == _ATTEMPTS_MAX:
                 raise

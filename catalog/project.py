@@ -8,7 +8,7 @@ from __future__ import annotations
 import hashlib
 import re
 from collections.abc import Callable, Mapping
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from functools import cache, total_ordering
 from importlib import import_module
 from pathlib import Path
@@ -58,6 +58,22 @@ class Build:
 
 
 @dataclass(frozen=True, slots=True)
+class Privacy:
+    """Which texts and bytes of a project's rows an anonymised copy may show; what is not named here it replaces.
+
+    Paths are those of all versions, such as `item.value.create_sql`.
+    """
+
+    private: frozenset[str] = frozenset()
+    harmless: frozenset[str] = frozenset()
+    """What says nothing of whoever runs the environment, or what the software looks up."""
+    words: frozenset[str] = frozenset()
+    """Texts that the software itself writes: kept wherever one stands alone."""
+    ordered: Mapping[str, str] = field(default_factory=dict)
+    """Lists that are in the order of a member that may be replaced, such as `cluster.value.spark_conf`: `name`."""
+
+
+@dataclass(frozen=True, slots=True)
 class Project:
     name: str
     minimum: int
@@ -74,6 +90,8 @@ class Project:
     """What made-up rows of a version are like beyond its types and constraints."""
     builtins: Callable[[], Declared] | None = None
     """The builtin collections; none: the project has none, and needs no rows about them."""
+    privacy: Privacy = field(default_factory=Privacy)
+    """What an anonymised copy replaces."""
 
     def types(self, version: int) -> ModuleType:
         """The frozen types of a version, as generated code."""

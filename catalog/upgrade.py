@@ -10,6 +10,7 @@ from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
 from catalog.constraints import CONSTRAINTS
+from catalog.private import PRIVACY
 from catalog.project import Build, MigrationModule, Project
 from catalog.stash.transaction import Transaction
 from catalog.version import BUILD, FIRST_PROTO_VERSION, MIN_STASH_VERSION, STASH_VERSION, StashVersion, parse_version
@@ -93,4 +94,5 @@ PROJECT = Project(
     initialize=_initialize,
     samples=_samples,
     builtins=_builtins,
+    privacy=PRIVACY,
 )

@@ -325,6 +325,7 @@ class Edited:
 @dataclass(frozen=True, slots=True)
 class Copies:
     copied: Copied
+    anonymised: bool = False
 
 
 @dataclass(frozen=True, slots=True)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 from typing import TYPE_CHECKING
 
 import click
@@ -10,6 +11,7 @@ from catalog.cli.frame import Group, Run, command, pairs
 from catalog.cli.parameters import COLLECTION, FILE, FOLDER, STORE, VERSION
 from catalog.cli.results import Answer
 from catalog.cli.settings import is_secret
+from catalog.errors import UsageError
 
 if TYPE_CHECKING:
     from catalog.editing import Edit
@@ -102,13 +104,29 @@ def _ask(run: Run, store: str, planned: Edit, *, yes: bool) -> None:
 @click.argument("source", type=STORE)
 @click.argument("target", type=STORE)
 @click.option("--target-option", multiple=True, metavar="NAME=VALUE", help="A storage option of the target alone.")
-def copy(run: Run, *, source: str, target: str, target_option: tuple[str, ...]) -> Answer:
-    """Make a consistent copy of a live store, marked as a copy."""
+@click.option("--anonymise", is_flag=True, help="Replace names, SQL, comments and every other text that may tell.")
+@click.option("--anonymise-key", metavar="KEY", help="Replace them as other copies with this key do; keep it secret.")
+def copy(
+    run: Run, *, source: str, target: str, target_option: tuple[str, ...], anonymise: bool, anonymise_key: str | None
+) -> Answer:
+    """Make a consistent copy of a live store, marked as a copy.
+
+    With --anonymise the copy has the same rows, references and sizes, and none of the texts. The key is better given
+    as CATALOG_ANONYMISE_KEY, where no list of processes shows it; without one, it is made up and thrown away.
+    """
     from catalog.cli.debugging import copy  # noqa: PLC0415
 
     options = pairs("--target-option", target_option)
     run.screen.secrets += tuple(value for name, value in options.items() if is_secret(name))
-    return copy(run.environment_at(source), target, target_options=options)
+    if anonymise_key is not None and not anonymise:
+        raise UsageError(
+            "--anonymise-key was given without --anonymise",
+            "the copy would show every name",
+            "add --anonymise, or leave the key out",
+        )
+    key = os.environ.get("CATALOG_ANONYMISE_KEY") or None if anonymise_key is None else anonymise_key
+    run.screen.secrets += () if key is None else (key,)
+    return copy(run.environment_at(source), target, target_options=options, anonymise=anonymise, key=key)
 
 
 @command(debug, "upgrade-check", on_spark=True)

@@ -17,19 +17,43 @@ from catalog.notices import Observer, ignore
 from catalog.project import Place
 
 if TYPE_CHECKING:
+    from catalog.anonymising import Anonymiser
     from catalog.engine.verdict import Verdict
     from catalog.generator.statistics import Statistics
     from catalog.stash.stash import Stash
 
 
-def copy(environment: Environment, target: str, *, target_options: Mapping[str, str] | None = None) -> Answer:
+def copy(
+    environment: Environment,
+    target: str,
+    *,
+    target_options: Mapping[str, str] | None = None,
+    anonymise: bool = False,
+    key: str | None = None,
+) -> Answer:
     """A consistent copy of a store, at an empty place; the target has the source's storage options, and its own."""
     from catalog.copying import copy_store  # noqa: PLC0415 - a verb loads what it needs, and no other's
 
     options = {**environment.options, **(target_options or {})}
-    source = environment.storage
-    copied = copy_store(environment.project, source, environment.options, open_storage(target, options), options)
-    return Answer(Copies(copied))
+    source, project = environment.storage, environment.project
+    rewrite = _anonymiser(environment, key) if anonymise else None
+    where = open_storage(target, options)
+    copied = copy_store(project, source, environment.options, where, options, rewrite=rewrite)
+    return Answer(Copies(copied, anonymised=anonymise))
+
+
+def _anonymiser(environment: Environment, key: str | None) -> Anonymiser:
+    from catalog.anonymising import Anonymiser, require_strong  # noqa: PLC0415
+
+    try:
+        require_strong(key)
+    except ValueError as error:
+        raise UsageError(
+            f"the key of an anonymised copy is too short: {error}",
+            "the same names become the same replacements under a key, and under no other",
+            "give one of 16 characters or more, or none",
+        ) from error
+    return Anonymiser.of(environment.project, environment.storage, key)
 
 
 def upgrade_check(

@@ -306,7 +306,8 @@ def _diagnosis(found: Diagnosis) -> Iterator[RenderableType]:
 
 def _copies(data: answers.Copies) -> Iterator[RenderableType]:
     own = data.copied
-    yield f"{own.source} at ts {own.ts} was copied to {own.target}: {own.rows:,} rows at version {own.version}"
+    how = " and anonymised" if data.anonymised else ""
+    yield f"{own.source} at ts {own.ts} was copied{how} to {own.target}: {own.rows:,} rows at version {own.version}"
 
 
 def _made_up(data: answers.MadeUp) -> Iterator[RenderableType]:

@@ -72,6 +72,7 @@
     │   └── DamagedIdentityError    restore store.json
     ├── BeingRemovedError           finish the removal
     ├── CopyTargetError             name an empty place
+    ├── UnreadableRowError          mend the row
     ├── NoStoreError                name the right store, or make one
     ├── ForeignTableError           name the right store
     ├── StoreUnreachableError       mend the storage
@@ -180,6 +181,7 @@ from catalog.errors.stores import (
     StoreUnreachableError,
     TornLogError,
     UndecodableRowError,
+    UnreadableRowError,
 )
 from catalog.errors.versions import (
     GeneratedCodeError,
@@ -272,6 +274,7 @@ __all__ = [
     "UnknownCollectionError",
     "UnknownProjectError",
     "UnmigratedBuiltinsError",
+    "UnreadableRowError",
     "UnsupportedMessageError",
     "UnwrittenStepError",
     "UpgradeCheckError",

@@ -43,6 +43,21 @@ class CopyTargetError(CatalogError):
         )
 
 
+class UnreadableRowError(CatalogError):
+    def __init__(self, uri: str, collection: str, key: str, found: str) -> None:
+        self.uri, self.collection, self.key, self.found = uri, collection, key, found
+        where = f"a row of `{collection}` cannot be read: {key}" if key else f"`{collection}` cannot be read"
+        super().__init__(
+            f"nothing of {uri} was copied: {where}",
+            f"{found}; what cannot be read cannot be anonymised",
+            "mend what `catalog debug fsck` finds, or copy it without --anonymise",
+            uri,
+            collection,
+            key,
+            found,
+        )
+
+
 class NoStoreError(CatalogError):
     def __init__(self, uri: str, found: str) -> None:
         self.uri, self.found = uri, found

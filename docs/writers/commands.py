@@ -45,6 +45,7 @@ EXITS = {
     Exit.INTERRUPTED: ("somebody pressed Ctrl-C", "every command"),
 }
 OTHER_VARIABLES = {
+    "CATALOG_ANONYMISE_KEY": "like `--anonymise-key` of `debug copy`; a secret",
     "CATALOG_CONFIG_FILE": "like `--config-file`",
     "CATALOG_ENV": "like `--env`",
     "CATALOG_STORAGE_OPTIONS": 'storage options as one JSON object, such as `{"aws_region": "eu-west-1"}`',
