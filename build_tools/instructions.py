@@ -118,7 +118,7 @@ class _Module:
         """Whether what is declared has the instructions that are listed."""
         match self.definition(DECLARED):
             case (
-                ast.Call(func=ast.Name(id="Declared"), args=[_, _, ast.Name(id=name)], keywords=[])
+                ast.Call(func=ast.Name(id="Declared"), args=[_, _, ast.Name(id=name), *_])
                 | ast.Call(
                     func=ast.Name(id="Declared"),
                     args=[_, _],

@@ -274,9 +274,9 @@ def test_instructions_that_are_not_what_runs_are_refused(instructed: Copy, text:
 @pytest.mark.parametrize(
     ("old", "new"),
     [
-        (" MIGRATIONS\n)", " MIGRATIONS[1:]\n)"),
-        (" MIGRATIONS\n)", "\n)"),
-        (" MIGRATIONS\n)", " ()\n)"),
+        ("    MIGRATIONS,\n", "    MIGRATIONS[1:],\n"),
+        ("    MIGRATIONS,\n", ""),
+        ("    MIGRATIONS,\n", "    (),\n"),
     ],
 )
 def test_what_is_declared_has_the_instructions_that_are_listed(instructed: Copy, old: str, new: str) -> None:
