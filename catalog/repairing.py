@@ -7,7 +7,7 @@ heartbeat is left alone. Each repair is one commit, or one entry set aside, and 
 from __future__ import annotations
 
 import time
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 
 from catalog.engine.events import Event, State, close_dead, read_events
@@ -18,8 +18,9 @@ from catalog.errors import ConflictError
 from catalog.leading import existing, open_journal
 from catalog.log.protocol import Fence, Mark, Operation
 from catalog.log.quarantine import Torn, find_torn, set_aside
-from catalog.log.storage import Storage, open_storage
+from catalog.log.storage import SHARDS, Storage, open_storage
 from catalog.project import Place
+from catalog.shard.shard import shard_ids, shard_uri
 from catalog.stash.collections import Registry
 from catalog.stash.heartbeat import INTERVAL_S, is_led
 from catalog.stash.transaction import RowChange
@@ -49,6 +50,14 @@ class Difference:
 
 
 @dataclass(frozen=True, slots=True)
+class TornShard:
+    """A shard whose newest entry is damaged."""
+
+    id: str
+    torn: Torn
+
+
+@dataclass(frozen=True, slots=True)
 class Diagnosis:
     ts: int | None
     """The newest that can be read; none if that is not known."""
@@ -59,6 +68,12 @@ class Diagnosis:
     stray_step: int = 0
     """The version that a step leads to which the log says to run, and of which there is no event; else 0."""
     checksums: tuple[Difference, ...] = ()
+    shards: tuple[TornShard, ...] = ()
+    """Those that were torn; of some it may be that nothing can be set aside."""
+
+    @property
+    def mendable_shards(self) -> tuple[TornShard, ...]:
+        return tuple(shard for shard in self.shards if not shard.torn.obstacle)
 
     @property
     def dead(self) -> tuple[Run, ...]:
@@ -67,7 +82,7 @@ class Diagnosis:
     @property
     def is_sound(self) -> bool:
         """There is nothing to repair."""
-        return not (self.torn or self.dead or self.stray_step or self.checksums)
+        return not (self.torn or self.dead or self.stray_step or self.checksums or self.shards)
 
 
 @dataclass(frozen=True, slots=True)
@@ -75,10 +90,11 @@ class Repaired:
     ts: int
     """The newest afterwards."""
     set_aside: str = ""
-    """Where the bytes of the torn entry are, within the store; empty if there was none."""
+    """Where the bytes of the torn entry of the stash are, within the store; empty if there was none."""
     closed: tuple[Run, ...] = ()
     stray_step: int = 0
     recorded: tuple[Difference, ...] = ()
+    set_aside_of_shards: tuple[str, ...] = ()
 
 
 def diagnose(place: Place, *, heartbeat_s: float = INTERVAL_S) -> Diagnosis:
@@ -104,6 +120,7 @@ def diagnose(place: Place, *, heartbeat_s: float = INTERVAL_S) -> Diagnosis:
         ),
         0 if running else state.marks.get(Mark.RUNNING_STEP, 0),
         tuple(_differences(place, events)),
+        tuple(_torn_shards(place, storage)),
     )
 
 
@@ -115,11 +132,27 @@ def repair(place: Place, diagnosis: Diagnosis, *, checksums: bool = False, heart
         if diagnosis.leader_lives:
             time.sleep(heartbeat_s)  # the second look is a heartbeat after the first
         set_aside(_stash_storage(place), torn, log.now_ms())
+    for shard in diagnosis.mendable_shards:
+        set_aside(_shard_storage(place, shard.id), shard.torn, log.now_ms())
     journal = open_journal(place.project, log, log.state(log.verify()).fence)
     dead = _still_dead(storage, journal, diagnosis, heartbeat_s)
     closed, stray_step = _close(journal, dead) if dead or diagnosis.stray_step else ((), 0)
     recorded = _record(journal, diagnosis.checksums) if checksums else ()
-    return Repaired(journal.state.version, f"stash/{torn.path}" if torn else "", closed, stray_step, recorded)
+    return Repaired(
+        journal.state.version,
+        f"stash/{torn.path}" if torn else "",
+        closed,
+        stray_step,
+        recorded,
+        tuple(f"{SHARDS}/{shard.id}/{shard.torn.path}" for shard in diagnosis.mendable_shards),
+    )
+
+
+def _torn_shards(place: Place, storage: Storage) -> Iterator[TornShard]:
+    """Nobody writes a shard but a live leader, for whom it would be whole by the time that anybody agreed."""
+    for shard in sorted(shard_ids(storage)):
+        if (torn := find_torn(_shard_storage(place, shard))) is not None:
+            yield TornShard(shard, torn)
 
 
 def _differences(place: Place, events: Sequence[Event]) -> list[Difference]:
@@ -174,6 +207,10 @@ def _with_checksum(journal: Journal, event: Event, difference: Difference) -> Ro
 
 def _fence(event: Event) -> Fence:
     return Fence(int(event.value.deploy_generation), int(event.value.epoch))
+
+
+def _shard_storage(place: Place, shard: str) -> Storage:
+    return open_storage(shard_uri(place.uri, shard), place.options)
 
 
 def _stash_storage(place: Place) -> Storage:

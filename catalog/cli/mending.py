@@ -16,10 +16,13 @@ def diagnose(environment: Environment, *, checksums: bool = False) -> Answer:
     error: CatalogError | None = None
     if found.torn is not None and found.torn.obstacle:
         error = NotRepairableError(f"{uri}/stash", found.torn.version, found.torn.obstacle)
+    elif lost := [shard for shard in found.shards if shard.torn.obstacle]:
+        error = NotRepairableError(f"{uri}/shards/{lost[0].id}", lost[0].torn.version, lost[0].torn.obstacle)
     elif found.checksums and not checksums:
         error = ChecksumError(", ".join(own.step for own in found.checksums))
     elif not found.is_sound:
-        count = len(found.dead) + len(found.checksums) + (found.torn is not None) + bool(found.stray_step)
+        many = len(found.dead) + len(found.checksums) + len(found.shards)
+        count = many + (found.torn is not None) + bool(found.stray_step)
         error = FindingsError(uri, count, "`catalog repair` mends it, without --dry-run")
     return Answer(Mended(uri, found, None), error)
 
@@ -28,7 +31,8 @@ def is_mendable(diagnosis: repairing.Diagnosis, *, checksums: bool) -> bool:
     """Whether a repair would do anything."""
     if diagnosis.torn is not None and diagnosis.torn.obstacle:
         return False
-    return bool(diagnosis.torn or diagnosis.dead or diagnosis.stray_step or (checksums and diagnosis.checksums))
+    own = diagnosis.torn or diagnosis.dead or diagnosis.stray_step or diagnosis.mendable_shards
+    return bool(own or (checksums and diagnosis.checksums))
 
 
 def repair(environment: Environment, diagnosis: repairing.Diagnosis, *, checksums: bool = False) -> Answer:

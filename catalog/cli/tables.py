@@ -13,6 +13,7 @@ from rich.filesize import decimal
 from rich.table import Column, Table
 
 from catalog.cli import answers
+from catalog.cli.diagnoses import mended, short
 from catalog.cli.results import plain
 from catalog.cli.sparklines import measured
 from catalog.cli.timelines import graph, history
@@ -22,7 +23,6 @@ from catalog.editing import Edit
 
 if TYPE_CHECKING:
     from catalog.engine.events import Event
-    from catalog.repairing import Diagnosis
 
 NONE = "-"
 """Where there is nothing to show."""
@@ -183,7 +183,7 @@ def _pending(count: int) -> str:
 def _validated(data: answers.Validated) -> Iterator[RenderableType]:
     made = table(["migration", "verdict", "recorded", "in this build"])
     for own in data.migrations:
-        made.add_row(own.name, own.verdict, _short(own.recorded), ", ".join(map(_short, own.present)) or NONE)
+        made.add_row(own.name, own.verdict, short(own.recorded), ", ".join(map(short, own.present)) or NONE)
     if data.migrations:
         yield made
     else:
@@ -273,37 +273,6 @@ def _edit(data: Edit) -> Iterator[RenderableType]:
             yield line
 
 
-def _mended(data: answers.Mended) -> Iterator[RenderableType]:
-    found, done = data.diagnosis, data.repaired
-    if done is None:
-        yield from _diagnosis(found)
-        if found.is_sound and not found.runs:
-            yield f"nothing to repair in {data.store}"
-        return
-    if done.set_aside:
-        yield f"set aside: the torn log entry, its bytes are in {done.set_aside}"
-    for run in done.closed:
-        yield f"marked as ERROR: {run.step}"
-    if done.stray_step:
-        yield f"no migration to version {done.stray_step} is said to run any more"
-    for own in done.recorded:
-        yield f"recorded: {own.step} has the checksum {_short(own.present)}"
-    yield f"{data.store} is at ts {done.ts}"
-
-
-def _diagnosis(found: Diagnosis) -> Iterator[RenderableType]:
-    if found.torn is not None:
-        fate = f"it cannot be set aside: {found.torn.obstacle}" if found.torn.obstacle else "it was never acknowledged"
-        yield f"log entry {found.torn.version} is torn ({found.torn.found}); {fate}"
-    for run in found.runs:
-        lives = "lives, and is left alone" if run.lives else "is dead"
-        yield f"{run.step} is said to run; its process (generation {run.fence[0]}, epoch {run.fence[1]}) {lives}"
-    if found.stray_step:
-        yield f"a migration to version {found.stray_step} is said to run, and there is no event of it"
-    for own in found.checksums:
-        yield f"{own.step}: recorded {_short(own.recorded)}, in this build {_short(own.present)}"
-
-
 def _copies(data: answers.Copies) -> Iterator[RenderableType]:
     own = data.copied
     how = " and anonymised" if data.anonymised else ""
@@ -368,10 +337,6 @@ def _compact(value: Any) -> str:  # noqa: ANN401 - JSON
     return json.dumps(value, ensure_ascii=False)
 
 
-def _short(checksum: str) -> str:
-    return checksum.removeprefix("sha256:")[:12]
-
-
 _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Started: _started,
     answers.Initialized: _initialized,
@@ -393,7 +358,7 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Dump: _dump,
     answers.Edited: _edited,
     Edit: _edit,
-    answers.Mended: _mended,
+    answers.Mended: mended,
     answers.Checked: verdicts,
     answers.Copies: _copies,
     answers.MadeUp: _made_up,

@@ -23,6 +23,7 @@ from catalog.log.storage import open_storage
 from catalog.objects import SettingKey, SettingValue
 from catalog.project import Build, Project
 from catalog.removing import plan_removal, remove_store
+from catalog.repairing import diagnose, repair
 from catalog.shard.schema import Column, Schema, SchemaId
 from catalog.shard.shard import Shard, shard_uri
 from catalog.stash.findings import Code, Report, Severity
@@ -175,3 +176,19 @@ def test_compaction_and_vacuum_measure_the_store(store: Path) -> None:
     settings = [own.rows for own in measures if own.collection == "setting"]
     assert settings == [2, 3, 3]
     assert checked(store).ok
+
+
+def test_a_torn_entry_of_a_shard_is_set_aside(store: Path) -> None:
+    """It was never acknowledged; what it would have said of the stash follows again."""
+    shard = audit_shard(store)
+    newest = max((store / "shards" / shard / "_delta_log").glob("*.json"))
+    newest.write_bytes(newest.read_bytes()[:-20])
+    environment = Environment(PROJECT, str(store))
+    diagnosis = diagnose(environment.place)
+    assert [(torn.id, torn.torn.version) for torn in diagnosis.shards] == [(shard, int(newest.stem))]
+    assert not diagnosis.is_sound
+    (path,) = repair(environment.place, diagnosis).set_aside_of_shards
+    assert (store / path).is_file()
+    assert diagnose(environment.place).is_sound
+    with open_as(store) as leader:
+        assert leader.builtin("audit_events").num_rows == 1
