@@ -249,6 +249,23 @@ class Configured:
 
 
 @dataclass(frozen=True, slots=True)
+class ExaminedLine:
+    name: str
+    grade: str
+    """`ok`, `warning`, `problem`, or `skipped`."""
+    found: str
+    next: str
+    """What to do; empty if nothing is to be done."""
+
+
+@dataclass(frozen=True, slots=True)
+class Examinations:
+    store: str | None
+    """None: only the machine was examined."""
+    lines: tuple[ExaminedLine, ...]
+
+
+@dataclass(frozen=True, slots=True)
 class Script:
     """What a shell reads to complete commands."""
 

@@ -151,7 +151,7 @@ _OBSERVED = (
 _SPARK = (click.option("--spark", metavar="ADDRESS", help="A master or Connect server; else this machine."),)
 
 
-def command(
+def command(  # noqa: PLR0913 - all that commands can have in common
     group: click.Group,
     name: str | None = None,
     *,
@@ -159,14 +159,18 @@ def command(
     leads: bool = False,
     on_spark: bool = False,
     observed: bool = False,
+    forgiving: bool = False,
 ) -> Callable[[Verb], Verb]:
-    """Make a function a command of a group; the function stays what it is."""
+    """Make a function a command of a group; the function stays what it is.
+
+    One that is forgiving runs with what is sound of the settings.
+    """
 
     def decorate(function: Verb) -> Verb:
         path = f"{group.name} {name or function.__name__}" if group.name else name or function.__name__
 
         def call(**given: Any) -> Exit:  # noqa: ANN401 - click's
-            settings = read_settings(flags_of(click.get_current_context()))
+            settings = read_settings(flags_of(click.get_current_context()), forgiving=forgiving)
             screen = Screen(settings["format"], settings.secrets, settings["log_format"] if observed else None)
             own = {name: value for name, value in given.items() if name not in _FLAGS}
             try:

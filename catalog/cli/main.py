@@ -253,6 +253,22 @@ def show(
     return show(run.environment, collection, key=key, where=where, as_of=as_of, limit=limit)
 
 
+@command(root, on_spark=True, forgiving=True)
+@click.option("--deep", is_flag=True, help="Read every row, and start Spark; it takes as long as that takes.")
+@click.option("--probe", is_flag=True, help="Also write to an object store: one object, deleted at once.")
+@click.option("--scratch", type=FOLDER, metavar="DIR", help="Where scratch copies would be made.")
+def doctor(run: Run, *, deep: bool, probe: bool, scratch: str | None) -> Answer:
+    """Examine this machine and, if one is named, a store.
+
+    Says of each thing whether it is ok, a warning or a problem, and what to do. Changes nothing: a folder is written to
+    and left as it was, an object store only with --probe. Starts no Java without --deep or --spark. Warnings end with
+    0, problems with 1, or with the exit code that all of them would lead to.
+    """
+    from catalog.cli.examining import doctor  # noqa: PLC0415
+
+    return doctor(run.settings, deep=deep, probe=probe, scratch=scratch)
+
+
 @command(root)
 @click.argument("shell", type=click.Choice([*map(str, Shell)]), metavar="SHELL")
 def completion(_run: Run, *, shell: str) -> Answer:

@@ -51,6 +51,8 @@ class Settings:
     """Every setting there is, each with its source; `storage_options.NAME` for each storage option."""
 
     all: Mapping[str, Setting]
+    troubles: tuple[SettingError, ...] = ()
+    """What is wrong with variables or files whose settings are left out, if that was asked for."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         return self.all[name].value
@@ -67,15 +69,34 @@ class Settings:
 
 
 def read_settings(
-    flags: Mapping[str, Any], variables: Mapping[str, str] | None = None, folder: Path | None = None
+    flags: Mapping[str, Any],
+    variables: Mapping[str, str] | None = None,
+    folder: Path | None = None,
+    *,
+    forgiving: bool = False,
 ) -> Settings:
-    """What holds for a command with these flags; those that were not given are None."""
+    """What holds for a command with these flags; those that were not given are None.
+
+    `forgiving` leaves out the variables, or the file, in which something is wrong.
+    """
     told = _Told(os.environ if variables is None else variables, folder or Path.cwd())
-    levels = [*told.flags(flags), *told.variables(), *told.file(flags)]
+    levels, troubles = [*told.flags(flags)], []
+    for level in (told.variables, lambda: told.file(flags)):
+        try:
+            levels += level()
+        except SettingError as error:
+            if not forgiving:
+                raise
+            troubles.append(error)
     found = {name: Setting(name, default, "default") for name, (default, _) in _KNOWN.items()}
     for name, value, source in reversed(levels):
         found[name] = Setting(name, value, source)
-    return Settings(dict(sorted(found.items())))
+    return Settings(dict(sorted(found.items())), tuple(troubles))
+
+
+def known_variables() -> frozenset[str]:
+    """The names of all variables that are read."""
+    return frozenset(f"CATALOG_{name.upper()}" for name in (*_KNOWN, OPTIONS, "config_file", "env", "traceback"))
 
 
 def read_environments(

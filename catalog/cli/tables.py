@@ -14,6 +14,7 @@ from rich.table import Column, Table
 
 from catalog.cli import answers
 from catalog.cli.diagnoses import mended, short
+from catalog.cli.grades import examinations
 from catalog.cli.results import plain
 from catalog.cli.sparklines import measured
 from catalog.cli.timelines import graph, history
@@ -352,6 +353,7 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Aborted: _aborted,
     answers.Rows: _rows,
     answers.Configured: _configured,
+    answers.Examinations: examinations,
     answers.Script: lambda data: iter([data.script.rstrip("\n")]),
     answers.Epoch: _epoch,
     answers.Stats: _stats,

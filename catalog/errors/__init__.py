@@ -25,6 +25,7 @@
     ├── SettingError                fix the setting
     ├── StoppedError                run it again
     ├── FindingsError               mend what was found
+    ├── ExaminationError            mend what was found
     ├── UpgradeCheckError           mend the migrations or the rows
     ├── PageError                   name another file for the page
     ├── ReadOnlyError               open the store in another mode
@@ -100,6 +101,7 @@ from catalog.errors.builtins import (
     UnmigratedBuiltinsError,
 )
 from catalog.errors.commands import (
+    ExaminationError,
     FindingsError,
     PageError,
     SettingError,
@@ -214,6 +216,7 @@ __all__ = [
     "DanglingReferenceError",
     "DiagnosisOutdatedError",
     "DuplicateError",
+    "ExaminationError",
     "FencedError",
     "FindingsError",
     "ForeignTableError",

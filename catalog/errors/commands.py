@@ -51,6 +51,17 @@ class FindingsError(CatalogError):
         super().__init__(f"{uri} is not in order: findings: {count}", "each is listed above", fix, uri, count, fix)
 
 
+class ExaminationError(CatalogError):
+    def __init__(self, names: tuple[str, ...]) -> None:
+        self.names = names
+        super().__init__(
+            f"problems were found: {', '.join(names)}",
+            "each is listed above, with what it is",
+            "mend them in that order, and examine again: `catalog doctor`",
+            names,
+        )
+
+
 class UpgradeCheckError(CatalogError):
     def __init__(self, stores: tuple[str, ...], checked: int) -> None:
         self.stores, self.checked = stores, checked

@@ -11,6 +11,7 @@ from pathlib import Path
 
 from catalog.errors import StoreFullError, StoreReadOnlyError, StoreUnreachableError
 from catalog.log.protocol import StoredFile
+from catalog.log.storage import NOTHING
 
 
 class LocalStorage:
@@ -27,7 +28,7 @@ class LocalStorage:
             if self._root.exists():
                 return "it is a file"
             above = next(folder for folder in self._root.parents if folder.exists())
-            return "nothing is there" if above.is_dir() else f"{above} is a file"
+            return NOTHING if above.is_dir() else f"{above} is a file"
 
     def prepare(self, folder: str) -> None:
         with self._translated("make", folder):

@@ -12,7 +12,7 @@ from typing import Any
 
 from catalog.errors import StoreUnreachableError
 from catalog.log.protocol import StoredFile
-from catalog.log.storage import is_panic
+from catalog.log.storage import NOTHING, is_panic
 
 
 class ObjectStorage:
@@ -40,7 +40,7 @@ class ObjectStorage:
 
     def found(self) -> str | None:
         with self._translated("list", ""):
-            return None if any(self._obstore.list(self._store, chunk_size=1)) else "nothing is there"
+            return None if any(self._obstore.list(self._store, chunk_size=1)) else NOTHING
 
     def prepare(self, folder: str) -> None:
         """An object store has no folders."""

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
-from typing import Protocol, TypeVar
+from typing import Final, Protocol, TypeVar
 from urllib.parse import unquote, urlsplit
 
 from catalog.errors import StoreUnreachableError
@@ -17,7 +17,8 @@ from catalog.log.protocol import StoredFile
 
 SHARDS = "shards"
 """The folder of a store that its shards are in, each a log of its own."""
-
+NOTHING: Final = "nothing is there"
+"""What keeps a place from being a folder where one can still be made."""
 _Given = TypeVar("_Given")
 _Answer = TypeVar("_Answer")
 

@@ -13,7 +13,7 @@ from catalog.log.entries import ARCHIVE_FOLDER, LOG_FOLDER, is_log_file, left_be
 from catalog.log.files import is_data_file
 from catalog.log.protocol import StoredFile
 from catalog.log.storage import SHARDS, Storage, open_storage
-from catalog.stash import heartbeat, identity
+from catalog.stash import heartbeat, identity, probe
 
 STASH = "stash"
 _LOG = re.compile(rf"(?:{STASH}|{SHARDS}/[A-Za-z0-9_]+)(?=/|$)")
@@ -30,6 +30,7 @@ class Belongings:
     """Entries and checkpoints, from the oldest on."""
     data: tuple[StoredFile, ...]
     heartbeats: tuple[StoredFile, ...]
+    """And probes of processes that were killed."""
     folders: tuple[str, ...]
     """Those of the store, inner ones first."""
     others: tuple[str, ...]
@@ -44,7 +45,7 @@ def find_belongings(storage: Storage, options: Mapping[str, str]) -> Belongings:
     stored = sorted(_stored(storage, options), key=lambda file: file.path)
     own = [file for file in stored if _is_own(file.path)]
     logs = {STASH, *(found[0] for path in storage.paths(SHARDS) if (found := _LOG.match(path)))}
-    folders = {heartbeat.FOLDER, SHARDS, *logs, *(f"{log}/{name}" for log in logs for name in _OF_A_LOG)}
+    folders = {heartbeat.FOLDER, probe.FOLDER, SHARDS, *logs, *(f"{log}/{name}" for log in logs for name in _OF_A_LOG)}
     folders |= {path for log in logs for path in storage.paths(log) if _COLLECTION.fullmatch(path)}
     folders |= {file.path.rpartition("/")[0] for file in own} - {""}
     strange = [file.path for file in stored if not _is_own(file.path)]
@@ -54,7 +55,7 @@ def find_belongings(storage: Storage, options: Mapping[str, str]) -> Belongings:
         identity=tuple(file for file in own if "/" not in file.path),
         log=tuple(sorted((file for file in own if is_log_file(_in_log(file.path))), key=_age)),
         data=tuple(file for file in own if is_data_file(_in_log(file.path))),
-        heartbeats=tuple(file for file in own if heartbeat.is_sign(file.path)),
+        heartbeats=tuple(file for file in own if heartbeat.is_sign(file.path) or probe.is_probe(file.path)),
         folders=tuple(sorted(folders, key=lambda folder: (-folder.count("/"), folder))),
         others=tuple(sorted({_outermost(path, folders) for path in strange} - folders)),
     )
@@ -70,7 +71,7 @@ def _stored(storage: Storage, options: Mapping[str, str]) -> Iterator[StoredFile
 
 
 def _is_own(path: str) -> bool:
-    if path == identity.PATH or identity.is_unfinished(path) or heartbeat.is_sign(path):
+    if path == identity.PATH or identity.is_unfinished(path) or heartbeat.is_sign(path) or probe.is_probe(path):
         return True
     inner = _in_log(path)
     return is_data_file(inner) or is_log_file(inner)

@@ -22,7 +22,7 @@ EXITS = {
     Exit.DONE: ("done, or there was nothing to do", "every command"),
     Exit.FAILED: (
         "it failed, or there are findings",
-        "every command; `debug fsck` and `debug upgrade-check` for findings",
+        "every command; `debug fsck`, `debug upgrade-check` and `doctor` for findings",
     ),
     Exit.USAGE: ("the call or a setting is wrong, or nobody agreed; nothing was done", "every command"),
     Exit.PENDING: (
@@ -31,16 +31,16 @@ EXITS = {
     ),
     Exit.CHECKSUM: (
         "a migration that the store has behind it is not the one of this build",
-        "`validate`, `info --check`, `repair` without `--checksums`; `start` and `apply` with something to apply",
+        "`validate`, `info --check`, `doctor`, `repair` without `--checksums`; `start`, `apply` if something is to do",
     ),
     Exit.HELD: (
         "another process leads and `--timeout` was over first, or has fenced this one, or is of a higher generation",
-        "the commands that fence, and `init`",
+        "the commands that fence, `init`, and `doctor` for a deployment that was replaced",
     ),
     Exit.TERMINATED: ("ended by SIGTERM; what was committed until then stays", "every command"),
     Exit.UNFINISHED: (
         "a migration began and did not end, or failed; or one runs now and is in the way",
-        "`info --check`, `debug vacuum`",
+        "`info --check`, `doctor`, `debug vacuum`",
     ),
     Exit.INTERRUPTED: ("somebody pressed Ctrl-C", "every command"),
 }

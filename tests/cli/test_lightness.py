@@ -46,15 +46,21 @@ quick = pytest.mark.parametrize(
 )
 
 
+def loaded(*words: str | Path, **changed: str) -> tuple[int, str, set[str]]:
+    """How a command ends in a process of its own, the processes that it leaves, and the modules that it loads."""
+    command = [sys.executable, "-c", _LOADED, *map(str, words)]
+    done = subprocess.run(command, env=variables(**changed), capture_output=True, text=True, check=False)
+    ended, children, modules = json.loads(done.stderr.splitlines()[-1])
+    return ended, children, set(modules)
+
+
 @quick
 @pytest.mark.parametrize("form", ["text", "json"])
 def test_it_needs_no_java_and_no_spark(store_of: Stores, tmp_path: Path, words: list[str], form: str) -> None:
     """It works where there is no Java, leaves no process behind, and programs that read JSON load no tables."""
-    command = [sys.executable, "-c", _LOADED, "--format", form, *words, "--store", str(store_of())]
-    nowhere = variables(PATH=str(tmp_path), JAVA_HOME=str(tmp_path))
-    done = subprocess.run(command, env=nowhere, capture_output=True, text=True, check=False)
-    ended, children, modules = json.loads(done.stderr.splitlines()[-1])
-    assert (ended, children) == (0, ""), done
+    nowhere = {"PATH": str(tmp_path), "JAVA_HOME": str(tmp_path)}
+    ended, children, modules = loaded("--format", form, *words, "--store", store_of(), **nowhere)
+    assert (ended, children) == (0, "")
     packages = {name.partition(".")[0] for name in modules}
     assert packages.isdisjoint(BUSY)
     assert form == "text" or "rich" not in packages
@@ -63,7 +69,5 @@ def test_it_needs_no_java_and_no_spark(store_of: Stores, tmp_path: Path, words: 
 def test_help_loads_no_store() -> None:
     """Neither Arrow nor Delta, nor protobuf."""
     for words in (["--help"], ["debug", "--help"], ["debug", "edit", "--help"]):
-        command = [sys.executable, "-c", _LOADED, *words]
-        done = subprocess.run(command, env=variables(), capture_output=True, text=True, check=True)
-        modules = json.loads(done.stderr.splitlines()[-1])[2]
+        _, _, modules = loaded(*words)
         assert {"pyarrow", "deltalake", "google.protobuf", "numpy"}.isdisjoint(modules), words

@@ -1,0 +1,179 @@
+"""What is found out about the place of a store, and that the place is left as it was."""
+
+from __future__ import annotations
+
+import time
+import uuid
+from collections.abc import Iterator
+from contextlib import contextmanager
+from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
+from pathlib import Path
+from threading import Thread
+
+import pytest
+
+from catalog.doctor.examination import Examined, Grade, Subject, examine
+from catalog.doctor.place import look_at_address, look_at_clock, look_at_commits, look_at_rights
+from catalog.doctor.plan import plan
+from catalog.errors import StoreUnreachableError
+from catalog.log.delta import DeltaLog
+from catalog.log.local_storage import LocalStorage
+from catalog.log.protocol import Change, Operation
+from catalog.log.storage import open_storage
+from catalog.stash.probe import FOLDER, is_probe, probe
+from catalog.upgrade import PROJECT
+from tests.cli.commands import bytes_of, call
+from tests.contract.conftest import make_bucket, object_store, storage_options
+
+__all__ = ["object_store"]
+
+SYS = Path("/sys/kernel")
+"""A folder in which nobody, whoever it is, can make a file."""
+
+
+@pytest.fixture
+def store(tmp_path: Path) -> Path:
+    call("init", "--store", tmp_path / "store")
+    return tmp_path / "store"
+
+
+def only(found: Iterator[Examined]) -> Examined:
+    (one,) = found
+    return one
+
+
+def at(place: Path | str) -> Subject:
+    return Subject(PROJECT, str(place))
+
+
+def test_a_folder_is_probed_and_left_as_it_was(store: Path) -> None:
+    """Written, synced, renamed and removed, by the calls that commits are made of."""
+    before = bytes_of(store)
+    found = only(look_at_rights(at(store)))
+    assert (found.grade, found.found) == (
+        Grade.OK,
+        f"a file was written, synced, renamed and removed at {store}",
+    )
+    assert bytes_of(store) == before
+
+
+@pytest.mark.skipif(not SYS.is_dir(), reason="this system has no folder in which nobody can write")
+def test_a_folder_that_can_only_be_read_is_a_warning() -> None:
+    """Reading may be all that is wanted."""
+    found = only(look_at_rights(at(SYS)))
+    assert (found.grade, f"{SYS} can only be read" in found.found) == (Grade.WARNING, True)
+
+
+def test_a_store_that_is_not_there_yet_is_no_problem(tmp_path: Path) -> None:
+    """What depends on it is passed over, and nothing is made."""
+    found = list(examine(at(tmp_path / "new" / "store"), plan(at(tmp_path / "new" / "store"))))
+    grades = {own.name: own.grade for own in found}
+    assert (grades["address"], grades["rights"]) == (Grade.WARNING, Grade.OK)
+    assert grades["store"] is grades["log"] is grades["leader"] is Grade.SKIPPED
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_a_file_in_the_place_of_a_store_is_a_problem(tmp_path: Path) -> None:
+    """Also somewhere above it."""
+    (tmp_path / "file").write_text("x", encoding="utf-8")
+    for place in (tmp_path / "file", tmp_path / "file" / "store"):
+        assert only(look_at_address(at(place))).grade is Grade.PROBLEM
+
+
+def test_what_a_killed_probe_leaves_is_known_to_be_the_stores(store: Path) -> None:
+    """So that removing the store removes it too."""
+    name = f"{uuid.uuid4().hex}.probe"
+    for left in (name, f".{name}.{uuid.uuid4().hex}.tmp"):
+        assert is_probe(f"{FOLDER}/{left}")
+        (store / FOLDER).mkdir(exist_ok=True)
+        (store / FOLDER / left).write_bytes(b"x")
+    assert call("debug", "fsck", "--store", store)["report"]["findings"] == []
+    assert call("clean", "--dry-run", "--store", store)["left"] == []
+    call("clean", "--name", "store", "--store", store)
+    assert not store.exists() or list(store.iterdir()) == []
+
+
+class Lax(LocalStorage):
+    """A place that keeps no promise about who comes second."""
+
+    def create(self, path: str, content: bytes) -> bool:
+        self.replace(path, content)
+        return True
+
+
+def test_a_place_that_lets_the_second_writer_win_is_found_out(tmp_path: Path) -> None:
+    """Without conditional puts two commits could take one version."""
+    assert not probe(Lax(tmp_path), {}).is_exclusive
+    assert probe(LocalStorage(tmp_path), {}).is_exclusive
+    assert list(tmp_path.iterdir()) == []
+
+
+def test_an_object_store_is_written_to_only_if_that_is_agreed_to(object_store: str) -> None:
+    """And then nothing is left there either."""
+    uri, options = f"s3://{make_bucket(object_store)}/store", storage_options(object_store)
+    call("init", "--store", uri, *(f"--storage-option={name}={value}" for name, value in options.items()))
+    storage = open_storage(uri, options)
+    before = {(file.path, file.modified_ms) for file in storage.entries()}
+    subject = Subject(PROJECT, uri, options)
+    found = list(examine(subject, plan(subject)))
+    assert {own.grade for own in found} <= {Grade.OK, Grade.WARNING}
+    assert "was not tried: --probe" in next(own.found for own in found if own.name == "rights")
+    assert "behind" in (clock := next(own.found for own in found if own.name == "clock")) or "ahead of" in clock
+    assert {(file.path, file.modified_ms) for file in storage.entries()} == before
+    agreed = list(look_at_rights(Subject(PROJECT, uri, options, probes=True)))
+    assert [own.grade for own in agreed] == [Grade.OK, Grade.OK]
+    assert "put conditionally, replaced, read and deleted" in agreed[0].found
+    assert {(file.path, file.modified_ms) for file in storage.entries()} == before
+
+
+def test_an_object_store_that_does_not_answer_is_one_problem() -> None:
+    """The others are passed over, and not waited for one after the other."""
+    options = storage_options("http://127.0.0.1:1")
+    subject = Subject(PROJECT, "s3://bucket/store", options)
+    found = [own for own in examine(subject, plan(subject)) if own.grade in {Grade.PROBLEM, Grade.SKIPPED}]
+    assert [(own.name, own.grade) for own in found[:2]] == [("address", Grade.PROBLEM), ("rights", Grade.SKIPPED)]
+    assert isinstance(found[0].error, StoreUnreachableError)
+    assert {own.grade for own in found[1:]} == {Grade.SKIPPED}
+
+
+@contextmanager
+def answering(ahead_s: float, status: int) -> Iterator[str]:
+    """A server whose clock is ahead of this one."""
+
+    class Handler(BaseHTTPRequestHandler):
+        def do_HEAD(self) -> None:
+            self.send_response(status)
+            self.end_headers()
+
+        def date_time_string(self, timestamp: float | None = None) -> str:
+            return super().date_time_string((timestamp or time.time()) + ahead_s)
+
+        def log_message(self, *_: object) -> None:
+            pass
+
+    with ThreadingHTTPServer(("127.0.0.1", 0), Handler) as server:
+        Thread(target=server.serve_forever, daemon=True).start()
+        yield f"http://127.0.0.1:{server.server_port}"
+        server.shutdown()
+
+
+@pytest.mark.parametrize("status", [200, 403])
+@pytest.mark.parametrize(
+    ("ahead_s", "grade"), [(0, Grade.OK), (120, Grade.WARNING), (-7200, Grade.PROBLEM)], ids=["0", "120", "-7200"]
+)
+def test_the_clock_is_compared_with_that_of_the_object_store(status: int, ahead_s: int, grade: Grade) -> None:
+    """By what every answer says, also one that refuses."""
+    with answering(ahead_s, status) as address:
+        found = only(look_at_clock(Subject(PROJECT, "s3://bucket/store", storage_options(address))))
+    assert found.grade is grade
+    assert "the object store" in found.found
+
+
+def test_a_commit_of_the_future_is_noticed(store: Path) -> None:
+    """Whoever made it has another clock."""
+    assert only(look_at_commits(at(store))).grade is Grade.OK
+    for ahead_s, grade in ((120, Grade.WARNING), (7200, Grade.PROBLEM)):
+        log = DeltaLog(f"{store}/stash", clock=lambda ahead_s=ahead_s: time.time() + ahead_s)  # type: ignore[misc]
+        log.compare_and_append(log.state(log.verify()), Change(Operation.TRANSACTION, uuid.uuid4().hex))
+        found = only(look_at_commits(at(store)))
+        assert (found.grade, "ahead of this clock" in found.found) == (grade, True)
