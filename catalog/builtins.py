@@ -16,11 +16,9 @@ from catalog.builtin import measures
 from catalog.builtin.columns import Row
 from catalog.builtin.declared import Builtin, BuiltinName, Declared, Instruction
 from catalog.builtin.deriving import Derivation
-from catalog.constraints import CONSTRAINTS
 from catalog.objects import OBJECT_TYPE_TABLE, AuditEventType, MigrationState, ObjectType
 from catalog.project import Build
 from catalog.shard.schema import Column, Schema
-from catalog.stash.constraints import Reference, follow
 from catalog.version import BUILD
 
 _TIME = pa.timestamp("us", tz="UTC")
@@ -70,7 +68,7 @@ OBJECT_DEPENDENCIES: Final = _table(
     Column(2, "needs_object_type", pa.string(), nullable=False),
     Column(3, "needs_object_id", pa.string(), nullable=False),
 )
-"""Which object cannot be without which: what its row refers to."""
+"""Which object cannot be without which: what it is in, its owner, the roles that it is a member of."""
 
 STORE_METRICS: Final = Builtin(BuiltinName("catalog", OBJECT_TYPE_TABLE, "store_metrics"), measures.SCHEMA)
 """Rows and bytes of each collection over time; written by upgrades and maintenance, never by ordinary commits."""
@@ -78,7 +76,15 @@ STORE_METRICS: Final = Builtin(BuiltinName("catalog", OBJECT_TYPE_TABLE, "store_
 MIGRATIONS: Final[tuple[Instruction, ...]] = ()
 """`Instruction(Build(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)`, and so on, in the order of builds."""
 
-_OBJECTS = ("role", "database", "schema", "item", "cluster", "cluster_replica")
+_NEEDED: Final = {
+    "role": (("role", "member_of"),),
+    "database": (("role", "owner_id"),),
+    "schema": (("database", "database_id"), ("role", "owner_id")),
+    "item": (("schema", "schema_id"), ("role", "owner_id")),
+    "cluster": (("role", "owner_id"),),
+    "cluster_replica": (("cluster", "cluster_id"), ("role", "owner_id")),
+}
+"""Of each type of object, which field names what it needs."""
 
 
 def _migration_history(key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401 - messages of the stash
@@ -112,10 +118,13 @@ def _audit_events(key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401 - as a
     )
 
 
-def _object_dependencies(references: tuple[Reference, ...], key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401
-    own = references[0].collection, _id(key.id)
-    needed = {(one.target, _id(found)) for one in references for found in follow(one.path, key, value)}
-    yield from ((*own, *other) for other in sorted(needed - {own}))
+def _object_dependencies(name: str, key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401 - as above
+    own = name, _id(key.id)
+    for target, field in _NEEDED[name]:
+        if field == "member_of":
+            yield from ((*own, target, _id(role)) for role in value.member_of)
+        elif field != "database_id" or value.HasField(field):
+            yield (*own, target, _id(getattr(value, field)))
 
 
 def _id(identity: Any) -> str:  # noqa: ANN401 - a number, or the id of a role
@@ -148,9 +157,7 @@ DECLARED: Final = Declared(
     {
         MIGRATION_HISTORY.name: Derivation({"migration_event": _migration_history}),
         AUDIT_EVENTS.name: Derivation({"audit_log": _audit_events}),
-        OBJECT_DEPENDENCIES.name: Derivation(
-            {name: partial(_object_dependencies, CONSTRAINTS.references_of(name)) for name in _OBJECTS}
-        ),
+        OBJECT_DEPENDENCIES.name: Derivation({name: partial(_object_dependencies, name) for name in _NEEDED}),
     },
     STORE_METRICS.name,
 )

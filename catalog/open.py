@@ -53,6 +53,10 @@ if TYPE_CHECKING:
     from catalog.engine.plan import StepPlan
 
 
+_COMPARED_AT_START_MAX = 100_000
+"""Rows of the stash that a start takes the time to compare with a builtin: about a second's worth."""
+
+
 @dataclass(frozen=True, slots=True)
 class Upgrading:
     """How a store of an older version is taken to this build's."""
@@ -226,7 +230,7 @@ class _Opening:
         if plan.has_work:
             counts = len(plan.evolved), len(plan.replaced), len(plan.created)
             self.observer(BuiltinsMigrated(str(plan.upto), *counts, time.perf_counter() - began))
-        keeper.follow()
+        keeper.follow(_COMPARED_AT_START_MAX)
         if measured:
             keeper.measure()
         stash.cleaned = keeper.maintain

@@ -28,6 +28,8 @@ Derive = Callable[[Any, Any], Iterable[Row]]
 """From a key and a value, rows in the columns of a builtin."""
 
 _ROWS_AT_ONCE = 50_000
+_COMMITS_READ_MAX = 100
+"""So many commits are read again by every start; after more, the shard records that it follows them."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -37,14 +39,21 @@ class Derivation:
     sources: Mapping[str, Derive]
 
 
-def follow(derivation: Derivation, schema: Schema, shard: Shard, stash: Stash) -> bool:
-    """Bring a shard up to date with what the stash shows; answer whether there was anything to do."""
+def follow(derivation: Derivation, schema: Schema, shard: Shard, stash: Stash, rows_max: int | None = None) -> bool:
+    """Bring a shard up to date with what the stash shows; answer whether it is.
+
+    With `rows_max`, whoever cannot wait leaves it as it is if more rows than that would have to be compared.
+    """
     while True:
         state, shown = shard.head.catch_up(), stash.view()
         followed = state.marks.get(Mark.FOLLOWED)
-        if followed is not None and not _is_due(derivation, shown.state, followed):
-            return False
-        rows = _changes(derivation, schema, shard, stash, followed)
+        if followed is not None and not _is_due(derivation, stash, shown.state, followed):
+            return True
+        rows = None if followed is None else _happened(derivation, schema, stash, followed)
+        if rows is None:
+            if rows_max is not None and _source_rows(derivation, shown.state) > rows_max:
+                return False
+            rows = _compared(derivation, schema, shard, stash)
         with suppress(ConflictError):  # another process did the same
             shard.append(
                 schema, rows.drop_columns([DIFF]), rows[DIFF], expected=state.version, followed=shown.state.version
@@ -52,17 +61,39 @@ def follow(derivation: Derivation, schema: Schema, shard: Shard, stash: Stash) -
             return True
 
 
-def _is_due(derivation: Derivation, shown: State, followed: int) -> bool:
-    """Whether a source may have changed since. A shard that is ahead of what this process shows is left alone."""
-    sources = (file for file in shown.files.values() if file.collection in derivation.sources)
-    return followed < shown.version and any(file.ts_max > followed for file in sources)
+def _is_due(derivation: Derivation, stash: Stash, shown: State, followed: int) -> bool:
+    """Whether a source may have changed since. A shard that is ahead of what this process shows is left alone.
+
+    Files tell, unless a source has none: then all of its rows may have gone since, and commits tell, if they are few.
+    """
+    sources = [file for file in shown.files.values() if file.collection in derivation.sources]
+    if followed >= shown.version or any(file.ts_max > followed for file in sources):
+        return followed < shown.version
+    if not derivation.sources.keys() - {file.collection for file in sources}:
+        return False
+    if shown.version - followed > _COMMITS_READ_MAX:
+        return True
+    try:
+        added = (file.collection for commit in stash.head.commits(followed) for file in commit.adds)
+        return any(name in derivation.sources for name in added)
+    except (RetiredError, VersionChangedError, NoSuchVersionError):
+        return True
 
 
-def _changes(derivation: Derivation, schema: Schema, shard: Shard, stash: Stash, followed: int | None) -> pa.Table:
-    """Rows with their diffs: what happened since, or what is between all that should be there and all that is."""
-    if followed is not None:
-        with suppress(RetiredError, VersionChangedError, NoSuchVersionError):
-            return _added_up(schema, _tables(schema, _since(derivation, stash, followed)))
+def _source_rows(derivation: Derivation, shown: State) -> int:
+    return sum(file.rows for file in shown.files.values() if file.collection in derivation.sources)
+
+
+def _happened(derivation: Derivation, schema: Schema, stash: Stash, followed: int) -> pa.Table | None:
+    """Rows with their diffs since a ts; none if that is not to be had any more."""
+    try:
+        return _added_up(schema, _tables(schema, _since(derivation, stash, followed)))
+    except (RetiredError, VersionChangedError, NoSuchVersionError):
+        return None
+
+
+def _compared(derivation: Derivation, schema: Schema, shard: Shard, stash: Stash) -> pa.Table:
+    """Rows with their diffs: what is between all that is there and all that should be."""
     present = shard.reader(schema).snapshot().table()
     gone = present.set_column(present.num_columns - 1, schema.outer.field(DIFF), pc.negate(present[DIFF]))
     return _added_up(schema, [gone, *_tables(schema, _all(derivation, stash))])

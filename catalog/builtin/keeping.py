@@ -89,9 +89,12 @@ class Keeper:
         used = None if name is None else self.outcome.used[name]
         return () if used is None or used.shard is None else read_measures(self.process.shard(used.shard))
 
-    def follow(self) -> None:
-        """Bring what follows from the stash up to date with what this process shows of it."""
-        self._kept(self._follow)
+    def follow(self, rows_max: int | None = None) -> None:
+        """Bring what follows from the stash up to date with what this process shows of it.
+
+        With `rows_max`, what would mean comparing more rows is left to maintenance, and to whoever reads it.
+        """
+        self._kept(lambda: self._follow(rows_max))
 
     def measure(self) -> None:
         """Record how large the collections are now."""
@@ -110,11 +113,11 @@ class Keeper:
         except CatalogError as postponed:
             self.postponed = postponed
 
-    def _follow(self) -> None:
+    def _follow(self, rows_max: int | None = None) -> None:
         for name, derivation in self.process.declared.derivations.items():
             used = self.outcome.used[name]
             if used.shard is not None:
-                follow(derivation, used.schema, self.process.shard(used.shard), self.process.stash)
+                follow(derivation, used.schema, self.process.shard(used.shard), self.process.stash, rows_max)
 
     def _measure(self) -> None:
         from catalog.builtin.measures import measure  # noqa: PLC0415 - upgrades and maintenance alone

@@ -25,6 +25,7 @@ from catalog.health import check_store
 from catalog.leading import Patience
 from catalog.log.delta import DeltaLog
 from catalog.log.maintenance import Policy, clean
+from catalog.log.protocol import Mark
 from catalog.log.storage import open_storage
 from catalog.objects import (
     AUDIT_EVENT_TYPE_CREATE,
@@ -138,6 +139,43 @@ def dependencies(catalog: Catalog) -> set[tuple[str, str]]:
     rows = catalog.builtin("object_dependencies").to_pylist()
     own = [row for row in rows if (row["object_type"], row["object_id"]) == ("item", "100")]
     return {(row["needs_object_type"], row["needs_object_id"]) for row in own}
+
+
+def test_rows_go_with_the_last_of_their_source_even_if_nothing_is_left_of_it(store: Path) -> None:
+    """A collection without rows has no files that could tell."""
+    with open_as(store, "member") as member:
+        with member.transaction() as tx:
+            tx.delete(AuditLogKey(id=1))
+        member._stash.consolidate("audit_log")  # noqa: SLF001
+        assert not [file for file in member._stash.head.state.files.values() if file.collection == "audit_log"]  # noqa: SLF001
+    with open_as(store) as leader:
+        assert events(leader) == []
+
+
+def test_a_shard_records_that_it_follows_where_a_source_is_empty(store: Path) -> None:
+    """Or every start would read all commits since; `item` has no rows here."""
+    with open_as(store) as leader:
+        shard = leader._keeper.process.shard(shard_of(leader, "object_dependencies"))  # type: ignore[union-attr]  # noqa: SLF001
+        before = shard.head.state.marks[Mark.FOLLOWED]
+        for number in range(101):
+            write(leader, number)
+        leader.builtin("object_dependencies")
+        assert shard.head.catch_up().marks[Mark.FOLLOWED] == leader.ts > before + 100
+
+
+def test_a_start_does_not_wait_for_rows_to_be_compared_if_there_are_many(
+    store: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """They are when somebody reads them, or at maintenance."""
+    with open_as(store) as leader:
+        spoil(leader)
+    monkeypatch.setattr("catalog.open._COMPARED_AT_START_MAX", 0)
+    place = open_storage(str(store.with_name("copy")), {})
+    copy_store(PROJECT, open_storage(str(store), {}), {}, place, {})
+    with open_as(store.with_name("copy")) as leader:
+        with open_as(store.with_name("copy"), "read-only") as reader:
+            assert len(events(reader)) == 2
+        assert events(leader) == [(1, "orders", "ann")]
 
 
 def test_rows_are_compared_where_the_changes_since_are_retired(store: Path) -> None:
