@@ -61,6 +61,11 @@ def full_history(store: Path) -> None:
     generate(PROJECT, store, 20, ROWS, SEED)
 
 
+def fresh(store: Path) -> None:
+    """A store of this build, that was led and closed."""
+    open_catalog(store).close()
+
+
 def behind(store: Path) -> None:
     """A store that the next start takes one version on."""
     generate(PROJECT, store, 21, ROWS, SEED)
@@ -69,6 +74,7 @@ def behind(store: Path) -> None:
 TROUBLES: Mapping[str, Mapping[str, Callable[[Path], None]]] = {
     "check-a-production-store": {"production": full_history, "broken": dangling},
     "operate": {"catalog": behind},
+    "set-up-a-machine": {"catalog": fresh, "older": behind, "torn": torn},
     "recover": {"stopped": stopped, "torn": torn, "edited": edited, "catalog": full_history},
 }
 """By page: the stores that are there when somebody needs it."""
