@@ -13,7 +13,7 @@ from catalog.builtin.run import Process
 from catalog.errors import CatalogError, NoStoreError, ShardFinalizedError
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence
-from catalog.log.storage import Storage
+from catalog.log.storage import SHARDS, Storage
 from catalog.project import Place
 from catalog.shard.batches import read_batch
 from catalog.shard.shard import Shard, shard_ids, shard_uri
@@ -104,5 +104,5 @@ def _told(process: Process) -> Told:
     kept: frozenset[str] = frozenset()
     with suppress(CatalogError):  # told of the migration shard itself
         kept = frozenset(entry.shard for entry in process.entries.read())
-    others = frozenset({*records.shards(), *records.unfinalized(), *kept})
+    others = frozenset(shard.removeprefix(f"{SHARDS}/") for shard in (*records.shards(), *records.unfinalized(), *kept))
     return Told(used, others, stored.newest == stored.version)

@@ -26,7 +26,7 @@ from catalog.errors import (
 )
 from catalog.log.protocol import Fence
 from catalog.shard.schema import Schema
-from catalog.shard.shard import Shard, new_shard_id
+from catalog.shard.shard import Shard, is_shard_id, new_shard_id
 from catalog.stash.stash import Stash
 from catalog.stash.transaction import Transaction
 
@@ -140,7 +140,7 @@ def clean(process: Process, spent: frozenset[Entry] = frozenset()) -> None:
     """Finalise what is given up, some shards at a time. Entries go before the shards they name, records after them."""
     condemned = frozenset(process.begin().unfinalized())
     process.entries.delete(lambda entry: entry in spent or entry.shard in condemned)
-    finalized = sorted(condemned)[:_FINALIZED_AT_ONCE]
+    finalized = sorted(filter(is_shard_id, condemned))[:_FINALIZED_AT_ONCE]
     for shard_id in finalized:
         process.made_shard(shard_id).finalize()
     if finalized:

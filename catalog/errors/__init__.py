@@ -36,6 +36,7 @@
     ├── SparkStartError             mend Java or its memory
     ├── UnfitColumnError            fix the migration or the query
     ├── UnfitSchemaError            fix the schema of the shard
+    ├── UnfitShardIdError           correct the row
     ├── ReaderFencedError           read with another schema
     ├── WriterSchemaError           write with the latest schema
     ├── ShardFinalizedError         use the shard that took its place
@@ -163,6 +164,7 @@ from catalog.errors.shards import (
     ShardFinalizedError,
     TableTooLargeError,
     UnfitSchemaError,
+    UnfitShardIdError,
     WriterSchemaError,
 )
 from catalog.errors.stores import (
@@ -273,6 +275,7 @@ __all__ = [
     "UnfitEvolutionError",
     "UnfitJsonError",
     "UnfitSchemaError",
+    "UnfitShardIdError",
     "UninstructedSchemaError",
     "UnknownCollectionError",
     "UnknownProjectError",

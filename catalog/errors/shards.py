@@ -64,3 +64,14 @@ class TableTooLargeError(CatalogError):
             uri,
             ts,
         )
+
+
+class UnfitShardIdError(CatalogError):
+    def __init__(self, shard: str) -> None:
+        self.shard = shard
+        super().__init__(
+            f"{shard!r} is no id of a shard",
+            "a shard is a folder of its store, and no row may lead anywhere else",
+            "correct the row that names it, in storage_metadata or unfinalized_shard",
+            shard,
+        )

@@ -6,6 +6,7 @@ it is given only names its files.
 
 from __future__ import annotations
 
+import re
 import time
 import uuid
 from collections.abc import Callable
@@ -20,6 +21,7 @@ from catalog.errors import (
     ConflictError,
     MissingFileError,
     ShardFinalizedError,
+    UnfitShardIdError,
     WriterSchemaError,
 )
 from catalog.log.maintenance import Policy, maintain
@@ -235,8 +237,15 @@ class Shard:
 
 
 def shard_uri(store: str, shard_id: str) -> str:
-    """Where a shard of a store is."""
-    return f"{store.rstrip('/')}/{SHARDS}/{shard_id}"
+    """Where a shard of a store is; nothing outside of the store can be named."""
+    if not is_shard_id(shard_id):
+        raise UnfitShardIdError(shard_id)
+    return f"{store.rstrip('/')}/{SHARDS}/{shard_id.removeprefix(f'{SHARDS}/')}"
+
+
+def is_shard_id(text: str) -> bool:
+    """Whether it names a folder among the shards of a store, by its path within the store or alone."""
+    return re.fullmatch(rf"(?:{SHARDS}/)?[A-Za-z0-9_-]+", text) is not None
 
 
 def shard_ids(storage: Storage) -> frozenset[str]:

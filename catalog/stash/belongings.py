@@ -16,7 +16,7 @@ from catalog.log.storage import SHARDS, Storage, open_storage
 from catalog.stash import heartbeat, identity, probe
 
 STASH = "stash"
-_LOG = re.compile(rf"(?:{STASH}|{SHARDS}/[A-Za-z0-9_]+)(?=/|$)")
+_LOG = re.compile(rf"(?:{STASH}|{SHARDS}/[A-Za-z0-9_-]+)(?=/|$)")
 """The folder of a log within a store."""
 _OF_A_LOG = (LOG_FOLDER, ARCHIVE_FOLDER)
 _COLLECTION = re.compile(_LOG.pattern + r"/collection=[A-Za-z0-9_]+")

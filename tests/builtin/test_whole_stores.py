@@ -16,11 +16,12 @@ from catalog.cli import debugging
 from catalog.cli.environment import Environment
 from catalog.cli.reading import stats
 from catalog.engine.verdict import Outcome
+from catalog.errors import UnfitShardIdError
 from catalog.health import check_store
 from catalog.log.delta import DeltaLog
 from catalog.log.protocol import Fence
 from catalog.log.storage import open_storage
-from catalog.objects import SettingKey, SettingValue
+from catalog.objects import SettingKey, SettingValue, UnfinalizedShardKey, UnfinalizedShardValue
 from catalog.project import Build, Project
 from catalog.removing import plan_removal, remove_store
 from catalog.repairing import diagnose, repair
@@ -192,3 +193,15 @@ def test_a_torn_entry_of_a_shard_is_set_aside(store: Path) -> None:
     assert diagnose(environment.place).is_sound
     with open_as(store) as leader:
         assert leader.builtin("audit_events").num_rows == 1
+
+
+def test_no_row_leads_out_of_the_store(store: Path) -> None:
+    """Finalising deletes: what a row names is looked for among the shards of its store and nowhere else."""
+    with open_as(store, "member") as member, member.transaction() as tx:
+        tx.insert(UnfinalizedShardKey(shard="../../precious"), UnfinalizedShardValue(reason="by mistake"))
+        tx.insert(UnfinalizedShardKey(shard="shards/u1-2"), UnfinalizedShardValue(reason="by its path"))
+    with open_as(store) as leader:
+        assert [key.shard for key, _ in leader.rows(UnfinalizedShardKey)] == ["../../precious"]
+    assert opened(store, "u1-2").finalized
+    with pytest.raises(UnfitShardIdError):
+        shard_uri(str(store), "../stash")

@@ -13,7 +13,7 @@ from pyspark.sql import SparkSession
 
 from catalog import open_catalog
 from catalog.checking import check_upgrade
-from catalog.copying import scratch_copy
+from catalog.copying import Origin, scratch_copy
 from catalog.engine.events import State
 from catalog.engine.run import upgrade
 from catalog.engine.undo import undo
@@ -140,11 +140,11 @@ def test_a_copy_whose_files_are_vacuumed_meanwhile_is_begun_again(
     store = copy_of(PROJECT.current)
     copies: list[Path] = []
 
-    def vacuumed_first(project: Project, source: Log, state: LogState, folder: Path) -> DeltaLog:
+    def vacuumed_first(project: Project, source: Log, state: LogState, folder: Path, shards_of: Origin) -> DeltaLog:
         copies.append(folder)
         if len(copies) == 1:
             retire_all(store)
-        return scratch_copy(project, source, state, folder)
+        return scratch_copy(project, source, state, folder, shards_of)
 
     monkeypatch.setattr("catalog.checking.scratch_copy", vacuumed_first)
     verdict = check_upgrade(PROJECT, str(store), {}, scratch=scratch)

@@ -163,7 +163,7 @@ def test_a_store_that_was_initialised_begins_with_its_creation(store_of: Stores)
     store = store_of()
     assert [line["happening"] for line in lines_of(store)][-3:] == ["begun", "fenced", "created"]
     shown = text("history", "--graph", "--store", store)
-    assert rails(shown).split() == [f"v{PROJECT.current}", "◉", "╪", "◉"]
+    assert rails(shown).split() == [f"v{PROJECT.current}", "●", "◉", "╪", "◉"], "builtins come last"
     assert "retired" not in shown
 
 

@@ -225,7 +225,7 @@ def test_two_leaders_that_start_at_once_upgrade_a_store_once(copy_of: Stores, mo
     expected = copy_of(14)
     upgrade(lead(expected), until=20)
     monkeypatch.setattr("catalog.spark.jobs.SparkJobs", lambda _make_session: DirectJobs())
-    project, start = replace(PROJECT, current=20), threading.Barrier(3)
+    project, start = replace(PROJECT, current=20, builtins=None), threading.Barrier(3)
     opened, failed = [], []
 
     def open_and_close() -> None:
