@@ -151,13 +151,14 @@ def demo(session: nox.Session) -> None:
 
 @nox.session
 def upgrade_check(session: nox.Session) -> None:
-    """Try the upgrade of every store in a folder, each on a scratch copy: `./dev upgrade_check DIR`."""
-    places = [place for place in session.posargs if place != "--"]
+    """Try the upgrade of every store in a folder, each on a scratch copy: `./dev upgrade_check DIR [--html=FILE]`."""
+    page = [word for word in session.posargs if word.startswith("--html=")]
+    places = [place for place in session.posargs if place not in ("--", *page)]
     stores = [store for place in places for store in stores_at(place)]
     if not stores:
         session.error(f"there is no store in {', '.join(places) or 'nothing'}; a store is a folder with store.json")
     session.install("-e", ".[s3,spark]")
-    session.run("catalog", "debug", "upgrade-check", *stores)
+    session.run("catalog", "debug", "upgrade-check", *stores, *page)
 
 
 def stores_at(place: str) -> list[str]:

@@ -86,7 +86,7 @@ class Keeper:
         from catalog.builtin.measures import read_measures  # noqa: PLC0415 - as above
 
         name = self.process.declared.measures
-        used = None if name is None else self.outcome.used[name]
+        used = None if name is None else self.outcome.used.get(name)
         return () if used is None or used.shard is None else read_measures(self.process.shard(used.shard))
 
     def follow(self, rows_max: int | None = None) -> None:
@@ -123,7 +123,7 @@ class Keeper:
         from catalog.builtin.measures import measure  # noqa: PLC0415 - upgrades and maintenance alone
 
         name = self.process.declared.measures
-        used = None if name is None else self.outcome.used[name]
+        used = None if name is None else self.outcome.used.get(name)
         if used is not None and used.shard is not None:
             measure(self.process.stash, self.process.shard(used.shard))
 

@@ -135,6 +135,10 @@ def test_a_trend_of_one_point_or_of_nothing_is_drawn() -> None:
     once = trend("x", "Rows", [(MADE_AT, 7)], (MADE_AT, MADE_AT))
     assert ([(dot.x, dot.y) for dot in once.dots], once.change, once.top) == ([(100.0, 12.5)], "", "8")
     assert "once" in once.summary
+    assert [
+        trend("x", "Rows", [(MADE_AT, before), (MADE_AT, after)], (MADE_AT, MADE_AT)).change
+        for before, after in ((0, 5), (7, 7), (8, 2), (2, 2_000))
+    ] == ["", "unchanged", "-75.0 %", "1,000-fold"]
     none = trend("x", "Rows", [(MADE_AT, 0)], (MADE_AT, MADE_AT))
     assert (none.top, none.dots[0].y) == ("1", 100.0)
 

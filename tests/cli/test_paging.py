@@ -8,6 +8,7 @@ import subprocess
 import sys
 from pathlib import Path
 
+import html5lib
 import pytest
 
 from catalog.cli import paging
@@ -16,7 +17,7 @@ from catalog.cli.reading import stats
 from catalog.cli.results import Answer, Exit
 from tests.checking.checks import insert
 from tests.cli.commands import bytes_of, call, complaint, fail, text
-from tests.cli.conftest import Stores
+from tests.cli.conftest import CURRENT, Stores
 from tests.cli.made_pages import bad_rows
 from tests.cli.terminal import variables
 
@@ -42,6 +43,22 @@ def test_statistics_are_written_as_a_page_too(store_of: Stores, tmp_path: Path) 
     assert "What rows are like" in written
     assert text("debug", "stats", "--store", store, "--html", page).endswith(f"the page is {page}\n")
     assert "What rows are like" not in page.read_text(encoding="utf-8")
+
+
+def test_what_was_measured_over_time_is_drawn(store_of: Stores, tmp_path: Path) -> None:
+    """A dot for each measurement of each collection and of all together; where there is none that is said."""
+    store, made_up, page = store_of(), tmp_path / "made up", tmp_path / "page.html"
+    call("debug", "compact", "--store", store)
+    told = call("debug", "stats", "--store", store, "--html", page)
+    times = {own["measured_at"] for own in told["measures"]}
+    assert len(times) >= 2
+    document = html5lib.parse(page.read_text(encoding="utf-8"), namespaceHTMLElements=False)
+    dots = [len(list(own.iterfind(".//{*}circle"))) for own in document.iterfind(".//figure[@class='trend']")]
+    assert dots[:2] == [len(times)] * 2
+    assert sum(dots[2::2]) == sum(dots[3::2]) == len(told["measures"])
+    call("debug", "generate", "--version", str(CURRENT), "--rows", "20", "--store", made_up)
+    assert call("debug", "stats", "--store", made_up, "--html", page)["measures"] == []
+    assert "There are no measurements to show." in page.read_text(encoding="utf-8")
 
 
 def test_a_check_is_written_as_a_page_too(store_of: Stores, tmp_path: Path) -> None:

@@ -19,6 +19,8 @@ _DOTS_MAX = 40
 """More of them would be a line of their own."""
 _DATES_ABOVE_S = 2 * 24 * 3600
 """Of a longer time the hours are of no interest."""
+_TIMES_FROM = 10
+"""Who grew so many times is not told in percent."""
 _LABEL_CHARACTERS_MAX = 32
 _TEXT_PX, _BAR_PX, _SPACE_PX, _GAP_PX = 18, 7, 3, 14
 _STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
@@ -142,7 +144,7 @@ class Trend:
     """Where the axis of time begins and ends."""
     latest: str
     change: str
-    """Since the first, in percent; empty where that says nothing."""
+    """Since the first; empty where that says nothing."""
 
     @property
     def has_dots(self) -> bool:
@@ -178,7 +180,7 @@ def trend(
     line = "M" + "L".join(f"{dot.x:g} {dot.y:g}" for dot in dots)
     area = f"{line}L{dots[-1].x:g} 100L{dots[0].x:g} 100Z"
     first, last = points[0][1], points[-1][1]
-    change = f"{(last - first) / first:+.1%}".replace("%", " %") if first and len(points) > 1 else ""
+    change = _grown(first, last) if len(points) > 1 else ""
     characters = len("2026-11-17") if seconds > _DATES_ABOVE_S else len("2026-11-17 03:04")
     ends = utc(began)[:characters], utc(ended)[:characters]
     return Trend(id_, title, dots, line, area, tell(top), *ends, tell(last), change)
@@ -190,6 +192,18 @@ def part_told(part: str, whole: str) -> str:
 
 def _percent(value: float, whole: float) -> float:
     return round(100 * value / whole, 3)
+
+
+def _grown(first: int, last: int) -> str:
+    if first == last:
+        return "unchanged"
+    if not first:
+        return ""
+    return (
+        f"{last / first:,.0f}-fold"
+        if last >= _TIMES_FROM * first
+        else f"{(last - first) / first:+.1%}".replace("%", " %")
+    )
 
 
 def _axis_end(highest: int) -> int:
