@@ -58,7 +58,7 @@ def watched(run: Run, environment: Environment) -> Iterator[Watch]:
         path = Path(settings["ready_file"])
         if not path.absolute().parent.is_dir():
             raise _unwritable("--ready-file", f"there is no folder {path.absolute().parent}")
-        files.append(_begun("--ready-file", ReadyFile(path), begun))
+        files.append(_begun("--ready-file", ReadyFile(path, screen.redact), begun))
     with ExitStack() as stack:
         shown: Observer
         if screen.log_format is not None:
@@ -79,8 +79,8 @@ def watched(run: Run, environment: Environment) -> Iterator[Watch]:
 def _begun(flag: str, observer: Observer, begun: Opening) -> Observer:
     try:
         observer(begun)
-    except OSError as error:
-        raise _unwritable(flag, error.strerror or str(error)) from error
+    except (OSError, ValueError) as error:  # no path has a NUL in it, says the latter
+        raise _unwritable(flag, getattr(error, "strerror", None) or str(error)) from error
     return observer
 
 

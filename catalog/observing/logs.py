@@ -22,7 +22,8 @@ from catalog.notices import (
 
 FORMS: Final = ("text", "json")
 _ADVANCED_EVERY_S: Final = 10.0
-_PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f]+")
+_PLAIN = re.compile(r"[^\s\"=\\\x00-\x1f\x7f-\x9f]+")
+_ENDS = re.compile("[\x7f-\x9f\u2028\u2029]")
 _WORD = re.compile(r"(?<!^)(?=[A-Z])")
 _COUNTED = ("rows_before", "rows_after", "bytes_before", "bytes_after")
 
@@ -50,7 +51,7 @@ class LogLines:
 def log_line(form: str, now_s: float, level: str, event: str, told: Mapping[str, Any]) -> str:
     """One line, whatever the values are."""
     if form == "json":
-        return json.dumps({"time": utc_time(now_s), "level": level, "event": event, **told}, ensure_ascii=False)
+        return _quoted({"time": utc_time(now_s), "level": level, "event": event, **told})
     pairs = (f"{name}={_shown(value)}" for name, value in told.items() if value is not None)
     return " ".join((utc_time(now_s), level, event, *pairs))
 
@@ -101,4 +102,9 @@ def _level(notice: Notice) -> str:
 
 def _shown(value: object) -> str:
     text = ",".join(map(str, value)) if isinstance(value, tuple) else str(value)
-    return text if _PLAIN.fullmatch(text) else json.dumps(text, ensure_ascii=False)
+    return text if _PLAIN.fullmatch(text) else _quoted(text)
+
+
+def _quoted(value: object) -> str:
+    """As JSON in one line, whatever somebody takes for the end of one."""
+    return _ENDS.sub(lambda found: f"\\u{ord(found[0]):04x}", json.dumps(value, ensure_ascii=False))

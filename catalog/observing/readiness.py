@@ -18,13 +18,15 @@ class ReadyFile:
     """Removed when an opening begins, whoever left it; written when the store is ready; removed when it is no more."""
 
     path: Path
+    redact: Callable[[str], str] = str
+    """Takes secrets out of what is written."""
     clock: Callable[[], float] = time.time
 
     def __call__(self, notice: Notice) -> None:
         match notice:
             case Ready():
                 said = {"state": "ready", **asdict(notice), "since": utc_time(self.clock())}
-                replace_file(self.path, json.dumps(said, ensure_ascii=False) + "\n")
+                replace_file(self.path, self.redact(json.dumps(said, ensure_ascii=False)) + "\n")
             case Opening() | Failed() | Closed():
                 remove_file(self.path)
             case _:

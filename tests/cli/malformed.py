@@ -50,6 +50,15 @@ TEXTS = {
 NUMBERS = ("-1", "1e3", "0x10", "ten", "", "1.5", "99999999999999999999999999", "٣" * 5000)
 
 
+def _wrong_places() -> Iterator[Case]:
+    """Files that cannot be written."""
+    for verb in ("start", "apply"):
+        for flag in ("--metrics-file", "--ready-file"):
+            for place in ("", "a\0b", "no/such/folder/file", "x" * 5000, "."):
+                yield (verb, "--store", STORE, flag, place)
+        yield (verb, "--store", STORE, "--log-format", "xml")
+
+
 def wrong_calls() -> Iterator[Case]:
     """Command lines that no store can make right."""
     words = {**READING, **WRITING, "init": (), "repair": ("--yes",), "clean": ()}
@@ -70,6 +79,9 @@ def wrong_calls() -> Iterator[Case]:
         ("debug", "copy", "x"),
     ):
         yield (*missing, "--store", STORE) if missing[1:] != ("copy", "x") else missing
+    yield from _wrong_places()
+    yield ("debug", "copy", STORE, "copy", "--anonymise", "--anonymise-key", "short")
+    yield ("debug", "copy", STORE, "copy", "--anonymise-key", "a key that is long enough")
     for number in NUMBERS:
         yield ("apply", "--store", STORE, "--until", number)
         yield ("undo", "--yes", "--store", STORE, "--to", number)
