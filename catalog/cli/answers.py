@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
@@ -306,26 +306,6 @@ class Stats:
     """What upgrades and maintenance have measured over time, the oldest first."""
     page: str | None = None
     """With `--html`: where the page is."""
-
-
-@dataclass(frozen=True, slots=True)
-class Changed:
-    """One stored row, as it came or went."""
-
-    collection: str
-    key: Any
-    value: Any
-    ts: int
-    diff: int
-
-
-@dataclass(frozen=True, slots=True)
-class Dump:
-    store: str
-    version: int
-    ts: int
-    rows: Iterable[Changed]
-    """Made as they are asked for, once."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -22,7 +22,7 @@ from click.shell_completion import CompletionItem
 from catalog import __version__
 from catalog.cli.parameters import ENVIRONMENT, FILE, STORE
 from catalog.cli.render import OutputError, Screen, show_help
-from catalog.cli.results import MEANINGS, Answer, Exit
+from catalog.cli.results import MEANINGS, Answer, Exit, Terminated, stopped_by
 from catalog.cli.settings import OPTIONS, Settings, read_settings
 from catalog.errors import CatalogError, StoppedError, UsageError
 
@@ -200,10 +200,6 @@ _PASSED_ON = (click.exceptions.Exit, click.Abort, OutputError)
 """Not told as what went wrong with a command: there is nothing to tell, or nowhere to tell it."""
 
 
-class Terminated(KeyboardInterrupt):
-    """Somebody asked this process to end: it does so as after Ctrl-C."""
-
-
 def catch_signals() -> None:
     """End in order when asked to; and let no library say what is said here."""
 
@@ -225,9 +221,7 @@ def run(root: click.Group, words: Sequence[str]) -> int:
 
 
 def _show_stop(screen: Screen, path: str, stopped: BaseException) -> Exit:
-    is_asked = isinstance(stopped.__cause__ or stopped, Terminated)
-    screen.show(path, Answer(None, StoppedError("SIGTERM" if is_asked else "Ctrl-C")))
-    return Exit.TERMINATED if is_asked else Exit.INTERRUPTED
+    return screen.show(path, Answer(None, StoppedError(stopped_by(stopped))))
 
 
 def _run(root: click.Group, words: Sequence[str]) -> int:

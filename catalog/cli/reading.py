@@ -11,8 +11,9 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
-from catalog.cli.answers import Changed, CollectionLine, Dump, Epoch, Row, Rows, Stats
+from catalog.cli.answers import CollectionLine, Epoch, Row, Rows, Stats
 from catalog.cli.environment import Environment, Look
+from catalog.cli.feeds import Changed, Dump
 from catalog.cli.filters import parse_filters
 from catalog.cli.results import Answer
 from catalog.engine.types import ENGINE_COLLECTIONS, RowType, row_types

@@ -12,7 +12,7 @@ from catalog.cli.settings import seconds
 from catalog.engine.timeline import Since, read_timeline
 from catalog.errors import UsageError
 
-_TS_MAX = 2**63 - 1
+TS_MAX = 2**63 - 1
 
 
 def history(environment: Environment, *, since: str | None = None, limit: int = 0, unfolded: bool = False) -> Answer:
@@ -25,7 +25,7 @@ def history(environment: Environment, *, since: str | None = None, limit: int = 
 
 def parse_since(text: str, now_ms: int) -> Since:
     """A ts such as 41, a duration that has passed such as 2h, or a day or time such as 2026-11-17T09:30 (UTC)."""
-    if re.fullmatch(r"[0-9]{1,19}", text) and int(text) <= _TS_MAX:
+    if re.fullmatch(r"[0-9]{1,19}", text) and int(text) <= TS_MAX:
         return Since(ts=int(text))
     try:
         if re.match(r"[0-9.]+\s*[a-z]", text):

@@ -15,13 +15,14 @@ from contextlib import contextmanager, suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any, TextIO
 
-from catalog.cli.results import Answer, Exit, envelope, lines_of
+from catalog.cli.results import Answer, Exit, envelope, lines_of, plain
 from catalog.cli.settings import REDACTED
 from catalog.errors import CatalogError, UsageError
 
 if TYPE_CHECKING:
     from rich.console import Console
 
+    from catalog.cli.feeds import Changes
     from catalog.notices import Observer
 
 _WIDTH_OF_FILES = 100
@@ -74,6 +75,14 @@ class Screen:
         what, why, fix = lines_of(error)
         told = {"code": type(error).__name__, "what": what, "why": why, "next": fix}
         self.log(log_line(form, time.time(), "error", "failed", told))
+
+    def stream(self, changes: Changes) -> None:
+        """Show a part of what has no end yet: for programs, a line of JSON for each row, before the one document."""
+        if self.format == "text":
+            self._tell(changes, sys.stdout)
+            return
+        for row in changes.rows:
+            _write(sys.stdout, self.redact(json.dumps(plain(row), ensure_ascii=False)) + "\n")
 
     def preview(self, data: Any) -> None:  # noqa: ANN401 - as an answer's
         """Show what will be asked about; on standard error, because it is no answer yet."""
@@ -128,7 +137,9 @@ class Screen:
         self.log(log_line(self.log_format, time.time(), "warning", "observer_failed", {"what": text}))
 
     def _tell(self, data: Any, out: TextIO | None) -> None:  # noqa: ANN401 - whatever a command answers
-        from catalog.cli.tables import told  # noqa: PLC0415 - programs that read JSON need none
+        from rich.text import Text  # noqa: PLC0415 - programs that read JSON need none
+
+        from catalog.cli.tables import told  # noqa: PLC0415
 
         console: Console | None = None
         for part in told(data):
@@ -138,7 +149,7 @@ class Screen:
             if console is None:
                 console = make_console(out)
             with console.capture() as captured:
-                console.print(part)
+                console.print(part, soft_wrap=isinstance(part, Text))
             _write(out, self.redact(captured.get()))
 
     def redact(self, text: str) -> str:

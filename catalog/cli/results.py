@@ -17,6 +17,7 @@ from catalog.errors import (
     SettingError,
     StaleGenerationError,
     StepRunningError,
+    StoppedError,
     TimedOutError,
     UndoneError,
     UnfinishedStepError,
@@ -40,6 +41,7 @@ class Exit(IntEnum):
     TERMINATED = 143
 
 
+_SIGTERM = "SIGTERM"
 MEANINGS: Mapping[int, str] = {
     Exit.DONE.value: "done, or nothing to do",
     Exit.FAILED.value: "failed, or findings",
@@ -82,7 +84,18 @@ class Answer:
         return Exit.DONE if self.error is None else exit_of(self.error)
 
 
+class Terminated(KeyboardInterrupt):
+    """Somebody asked this process to end: it does so as after Ctrl-C."""
+
+
+def stopped_by(stopped: BaseException) -> str:
+    """What people call what ended a command."""
+    return _SIGTERM if isinstance(stopped.__cause__ or stopped, Terminated) else "Ctrl-C"
+
+
 def exit_of(error: CatalogError) -> Exit:
+    if isinstance(error, StoppedError):
+        return Exit.TERMINATED if error.by == _SIGTERM else Exit.INTERRUPTED
     return next((own for kind, own in _EXITS.items() if isinstance(error, kind)), Exit.FAILED)
 
 

@@ -12,9 +12,11 @@ from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.table import Column, Table
 
-from catalog.cli import answers
+from catalog.cli import answers, feeds
+from catalog.cli.changes import changes, dump, subscribed
 from catalog.cli.diagnoses import mended, short
 from catalog.cli.grades import examinations
+from catalog.cli.lines import compact, nested
 from catalog.cli.results import plain
 from catalog.cli.sparklines import measured
 from catalog.cli.timelines import graph, history
@@ -218,8 +220,8 @@ def _aborted(data: answers.Aborted) -> Iterator[RenderableType]:
 
 def _rows(data: answers.Rows) -> Iterator[RenderableType]:
     for row in data.rows:
-        yield _compact(row.key)
-        yield from (f"  {line}" for line in _nested(row.value))
+        yield compact(row.key)
+        yield from (f"  {line}" for line in nested(row.value))
     count = f"{len(data.rows):,} rows" if len(data.rows) != 1 else "1 row"
     more = ", and there are more: see --limit" if data.more else ""
     yield f"{count} of {data.collection} at version {data.version}, ts {data.ts}{more}"
@@ -252,23 +254,18 @@ def _stats(data: answers.Stats) -> Iterator[RenderableType]:
         yield f"the page is {data.page}"
 
 
-def _dump(data: answers.Dump) -> Iterator[RenderableType]:
-    for row in data.rows:
-        yield json.dumps(plain(row), ensure_ascii=False)
-
-
 def _edited(data: answers.Edited) -> Iterator[RenderableType]:
     if data.ts is None:
-        yield f"nothing to do: {data.collection} {_compact(data.key)} is as it should be"
+        yield f"nothing to do: {data.collection} {compact(data.key)} is as it should be"
     else:
         verb = "deleted" if data.after is None else "written"
-        yield f"{data.collection} {_compact(data.key)} was {verb} at ts {data.ts}"
+        yield f"{data.collection} {compact(data.key)} was {verb} at ts {data.ts}"
 
 
 def _edit(data: Edit) -> Iterator[RenderableType]:
     """A change before it is made: what goes, and what comes."""
-    yield f"{data.collection} {_compact(data.key)}, version {data.version}, ts {data.ts}"
-    before, after = list(_nested(data.before)), [] if data.after is None else list(_nested(data.after))
+    yield f"{data.collection} {compact(data.key)}, version {data.version}, ts {data.ts}"
+    before, after = list(nested(data.before)), [] if data.after is None else list(nested(data.after))
     for line in ndiff(before, after):
         if not line.startswith("?"):
             yield line
@@ -316,28 +313,6 @@ def _cleaned(data: answers.Cleaned) -> Iterator[RenderableType]:
         yield f"left alone, because it is not the store's: {path}"
 
 
-def _nested(value: Any, indent: str = "") -> Iterator[str]:  # noqa: ANN401 - JSON
-    """A value as lines, each field on its own."""
-    if isinstance(value, Mapping):
-        for name, own in value.items():
-            if isinstance(own, Mapping | list) and own:
-                yield f"{indent}{name}:"
-                yield from _nested(own, f"{indent}  ")
-            else:
-                yield f"{indent}{name}: {_compact(own)}"
-    elif isinstance(value, list):
-        for own in value:
-            first, *rest = _nested(own, "") if isinstance(own, Mapping | list) and own else [_compact(own)]
-            yield f"{indent}- {first}"
-            yield from (f"{indent}  {line}" for line in rest)
-    else:
-        yield f"{indent}{_compact(value)}"
-
-
-def _compact(value: Any) -> str:  # noqa: ANN401 - JSON
-    return json.dumps(value, ensure_ascii=False)
-
-
 _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Started: _started,
     answers.Initialized: _initialized,
@@ -357,7 +332,9 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Script: lambda data: iter([data.script.rstrip("\n")]),
     answers.Epoch: _epoch,
     answers.Stats: _stats,
-    answers.Dump: _dump,
+    feeds.Dump: dump,
+    feeds.Changes: changes,
+    feeds.Subscribed: subscribed,
     answers.Edited: _edited,
     Edit: _edit,
     answers.Mended: mended,

@@ -19,14 +19,17 @@ class SettingError(CatalogError):
 
 
 class StoppedError(CatalogError):
-    def __init__(self, by: str) -> None:
-        self.by = by
-        super().__init__(
-            f"stopped by {by}",
-            "what was committed until then stays, and nothing is there by halves",
-            "run it again when you like; `catalog info` says where the store stands",
-            by,
-        )
+    def __init__(self, by: str, ts: int | None = None) -> None:
+        self.by, self.ts = by, ts
+        if ts is None:
+            what = f"stopped by {by}"
+            why = "what was committed until then stays, and nothing is there by halves"
+            fix = "run it again when you like; `catalog info` says where the store stands"
+        else:
+            what = f"stopped by {by}, after all up to ts {ts} was shown"
+            why = "a feed goes on until it is stopped"
+            fix = f"--since {ts} goes on from there"
+        super().__init__(what, why, fix, by, ts)
 
 
 class UnfinishedStepError(CatalogError):

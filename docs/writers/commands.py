@@ -155,6 +155,10 @@ def _envelopes() -> Iterator[str]:
         "when `info --check` finds migrations pending; otherwise it is null. `code` names an [error](errors.md).",
         "Progress is then told to a terminal only, on standard error.",
         "",
+        "`subscribe` has no end to wait for: it writes each row as a line of its own, an object with `collection`,",
+        "`key`, `value`, `ts` and `diff`, as soon as it is there. The envelope is its last line, and the only one with",
+        "`ok`.",
+        "",
     )
 
 

@@ -18,6 +18,7 @@ READING: dict[str, Case] = {
     "info": (),
     "validate": (),
     "show": ("role",),
+    "subscribe": ("role", "--once"),
     "history": (),
     "debug dump": (),
     "debug epoch": (),
@@ -89,12 +90,16 @@ def wrong_calls() -> Iterator[Case]:
         if number != "99999999999999999999999999":  # as many rows as that are all
             yield ("show", "role", "--store", STORE, "--limit", number)
         yield ("show", "role", "--store", STORE, "--as-of", number)
+        yield ("subscribe", "role", "--once", "--store", STORE, "--since", number)
+        yield ("subscribe", "role", "--since", "now", "--store", STORE, "--until", number)
     for time in ("-5s", "soon", "5 days", "", "1e9", "nan"):
         yield ("start", "--store", STORE, "--lock-timeout", time)
         yield ("debug", "vacuum", "--store", STORE, "--retention", time)
         yield ("history", "--store", STORE, "--since", time)
+        yield ("subscribe", "role", "--once", "--store", STORE, "--since", time)
     for text in TEXTS.values():
         yield ("show", text, "--store", STORE)
+        yield ("subscribe", text, "--store", STORE)
         yield ("show", "role", "--key", text, "--store", STORE)
         yield ("show", "role", "--where", text, "--store", STORE)
         yield ("debug", "dump", "--ignore", text, "--store", STORE)
@@ -111,6 +116,8 @@ def wrong_calls() -> Iterator[Case]:
         yield ("debug", "upgrade-check", "--html", place, STORE)
     yield from _wrong_rows()
     yield ("apply", "--all", "--next", "--store", STORE)
+    yield ("subscribe", "role", "--once", "--until", "5", "--store", STORE)
+    yield ("subscribe", "role", "--until", "1", "--store", STORE)
     yield ("create", "--amend", "--renumber")
     yield ("create", "why", "--root", "/nowhere")
     yield ("debug", "generate", "--store", STORE)

@@ -31,6 +31,7 @@ quick = pytest.mark.parametrize(
         ["config", "show"],
         ["show", "role"],
         ["show", "role", "--where", "name~^c"],
+        ["subscribe", "role", "--once"],
         ["history", "--graph"],
         ["debug", "epoch"],
         ["debug", "stats"],
