@@ -93,6 +93,7 @@ def test_long_rows_are_not_cut_on_a_narrow_terminal(store_of: Stores) -> None:
 def test_an_undo_ends_a_feed_with_the_ts_to_go_on_from(store_of: Stores) -> None:
     """Whoever watches is told what was before it, then why there is no more; the rest has other types."""
     store = store_of(21, 22)
+    call("start", "--store", store)
     since = newest(store)
     with on_screen("subscribe", "setting", "--since", str(since), "--store", store) as child:
         changed = put(store, colour="red")

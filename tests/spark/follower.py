@@ -11,6 +11,7 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 from pyspark.sql.streaming.query import StreamingQuery
+from pyspark.sql.streaming.readwriter import DataStreamWriter
 
 from catalog.spark.session import local_session
 
@@ -25,7 +26,18 @@ def follow(spark: SparkSession, store: Path, *, to_the_end: bool = False) -> Str
     writer = reader.load(str(store)).writeStream.option("checkpointLocation", str(checkpoint_of(store)))
     if to_the_end:
         writer = writer.trigger(availableNow=True)
-    return writer.format("parquet").start(str(sink_of(store)))
+    return started(writer.format("parquet"), str(sink_of(store)))
+
+
+def started(writer: DataStreamWriter, path: str | None = None) -> StreamingQuery:
+    """A query that has its planner: on a very busy machine Spark gives up on that process after ten seconds."""
+    while True:
+        query = writer.start(path)
+        while query.isActive and str(query.status["message"]).startswith("Initializing"):
+            time.sleep(0.01)
+        error = query.exception()
+        if error is None or "Python worker failed to connect back" not in str(error):
+            return query
 
 
 def checkpoint_of(store: Path) -> Path:

@@ -25,6 +25,7 @@ from catalog.objects import ItemKey
 from catalog.stash.collections import Registry
 from catalog.upgrade import PROJECT
 from tests.spark.conftest import change_version, item, retire_all, set_colour
+from tests.spark.follower import started
 from tests.spark.test_datasource import writer
 
 pytestmark = pytest.mark.spark
@@ -193,7 +194,7 @@ def following(followed: DataFrame, checkpoint: Path) -> Iterator[Follower]:
         rows = batch.select("ts", "diff", "key.id", "value.name") if "ts" in batch.columns else batch
         told.extend(tuple(row) for row in rows.collect())
 
-    query = followed.writeStream.foreachBatch(tell).option("checkpointLocation", str(checkpoint)).start()
+    query = started(followed.writeStream.foreachBatch(tell).option("checkpointLocation", str(checkpoint)))
     try:
         yield Follower(query, told)
     finally:
