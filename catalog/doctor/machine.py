@@ -21,13 +21,13 @@ from typing import Final
 
 from catalog.doctor.examination import Examined, Grade, Subject
 from catalog.doctor.requirements import DISTRIBUTION, Requirement, read_requirements
+from catalog.spark.java import Java, find_java
 
 MIB: Final = 1 << 20
 GIB: Final = 1 << 30
 PYTHONS: Final = ((3, 11), (3, 13))
 """The oldest and the newest that this package is tested with."""
 JAVAS: Final = (17, 21)
-_RELEASE = re.compile(r'(?m)^JAVA_VERSION="(?P<version>[^"]+)"')
 _SAID = re.compile(r'version "(?P<version>[^"]+)"')
 _JAVA_ANSWERS_S = 30.0
 _FREE_MIN = 100 * MIB
@@ -106,27 +106,23 @@ def look_at_java(subject: Subject) -> Iterator[Examined]:
     if remote := _server(subject):
         yield Examined("java", Grade.OK, f"none is needed here: Spark is at {remote}")
         return
-    home = subject.variables.get("JAVA_HOME")
-    found = Path(home, "bin", "java") if home else None
-    if found is not None and not os.access(found, os.X_OK):
+    java = find_java(subject.variables)
+    if java is None:
+        told = "there is none: steps that rewrite rows cannot run on this machine"
+        yield Examined("java", Grade.WARNING, told, _INSTALL_JAVA)
+    elif not java.is_there:
         fix = "correct or unset JAVA_HOME: Spark takes no other Java while it is set"
-        yield Examined("java", Grade.PROBLEM, f"JAVA_HOME is {home}, and there is no {found}", fix)
-        return
-    if found is None:
-        on_path = shutil.which("java", path=subject.variables.get("PATH"))
-        if on_path is None:
-            told = "there is none: steps that rewrite rows cannot run on this machine"
-            yield Examined("java", Grade.WARNING, told, _INSTALL_JAVA)
-            return
-        found = Path(on_path)
-    yield _judged_java(found, _java_version(found, subject), by_home=bool(home))
+        home = java.program.parents[1]
+        yield Examined("java", Grade.PROBLEM, f"JAVA_HOME is {home}, and there is no {java.program}", fix)
+    else:
+        yield _judged_java(java, java.version or (_asked_version(java) if subject.starts_spark else None))
 
 
-def _judged_java(java: Path, told: str | None, *, by_home: bool) -> Examined:
-    where = f"at {java}, by {'JAVA_HOME' if by_home else 'the path'}"
+def _judged_java(java: Java, told: str | None) -> Examined:
+    where = f"at {java.program}, by {'JAVA_HOME' if java.by_home else 'the path'}"
     if told is None:
         return Examined("java", Grade.WARNING, f"of an unknown version {where}", "see `catalog doctor --deep`")
-    major = int(re.sub(r"^1\.", "", told).partition(".")[0].partition("-")[0].partition("+")[0])
+    major = int(re.split(r"[.+-]", told.removeprefix("1."))[0])
     if major in JAVAS:
         return Examined("java", Grade.OK, f"Java {told} {where}")
     if major < min(JAVAS):
@@ -134,15 +130,10 @@ def _judged_java(java: Path, told: str | None, *, by_home: bool) -> Examined:
     return Examined("java", Grade.WARNING, f"Java {told} {where} is none that Spark is tested with", _INSTALL_JAVA)
 
 
-def _java_version(java: Path, subject: Subject) -> str | None:
-    """From the file that stands beside it; only if a JVM may be started, from itself."""
-    beside = java.resolve().parents[1] / "release"
-    if beside.is_file() and (stated := _RELEASE.search(beside.read_text(encoding="utf-8", errors="replace"))):
-        return stated["version"]
-    if not subject.starts_spark:
-        return None
+def _asked_version(java: Java) -> str | None:
+    """What it says itself, which starts a JVM."""
     done = subprocess.run(  # noqa: S603 - the Java of this machine
-        [java, "-version"], capture_output=True, text=True, timeout=_JAVA_ANSWERS_S, check=False
+        [java.program, "-version"], capture_output=True, text=True, timeout=_JAVA_ANSWERS_S, check=False
     )
     said = _SAID.search(done.stderr + done.stdout)
     return said["version"] if said else None

@@ -16,6 +16,7 @@ from catalog.engine.step import Runner
 from catalog.errors import ChecksumError, PreflightError, UndoneError
 from catalog.log.protocol import State as LogState
 from catalog.project import Project
+from catalog.spark.java import find_java
 
 _ROOM = 1.5
 """New files may be larger than those they replace, which stay until retention ends."""
@@ -115,11 +116,16 @@ def require_spark(uri: str) -> None:
         )
     if os.environ.get("SPARK_REMOTE"):
         return
-    home = os.environ.get("JAVA_HOME")
-    java = Path(home, "bin", "java") if home else None
-    if not (java and java.is_file()) and shutil.which("java") is None:
+    java = find_java(os.environ)
+    if java is None:
         raise PreflightError(
             uri,
             "a step rewrites rows on Spark, and there is no Java",
             "install Java 17 or 21 and set JAVA_HOME, or put it on the path",
+        )
+    if not java.is_there:
+        raise PreflightError(
+            uri,
+            f"a step rewrites rows on Spark, and JAVA_HOME leads to no Java: there is no {java.program}",
+            "correct or unset JAVA_HOME: Spark takes no other Java while it is set",
         )

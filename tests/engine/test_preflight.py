@@ -48,11 +48,12 @@ def test_an_upgrade_that_needs_spark_does_not_begin_without_java(copy_of: Stores
     assert "JAVA_HOME" in error.next
 
 
-@pytest.mark.usefixtures("no_java")
 def test_a_java_home_where_no_java_is_does_not_count(copy_of: Stores, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The program is looked for, not the setting."""
+    """Spark would look nowhere else, so the Java on the path does not help either."""
     monkeypatch.setenv("JAVA_HOME", "/nowhere")
-    refused(copy_of(20))
+    error = refused(copy_of(20))
+    assert "there is no /nowhere/bin/java" in error.what
+    assert "unset JAVA_HOME" in error.next
 
 
 @pytest.mark.usefixtures("no_java")
