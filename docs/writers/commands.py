@@ -14,10 +14,10 @@ from catalog.cli.main import root
 from catalog.cli.results import Answer, Exit, envelope, exit_of
 from catalog.cli.settings import FILES, OPTIONS, read_settings
 from catalog.errors import CatalogError, UpgradeNeededError
-from docs.links import slug
+from docs.links import ROOT, slug
 from docs.writers.errors import drawn_errors, example_of
 
-PAGE = Path(__file__).parents[1] / "reference" / "cli.md"
+PAGE = ROOT / "docs" / "reference" / "cli.md"
 EXITS = {
     Exit.DONE: ("done, or there was nothing to do", "every command"),
     Exit.FAILED: (

@@ -2,9 +2,9 @@
 
 from __future__ import annotations
 
-from pathlib import Path
+from docs.links import ROOT
 
-PAGE = Path(__file__).parents[1] / "glossary.md"
+PAGE = ROOT / "docs" / "glossary.md"
 _RULE = "|---|---|\n"
 
 

@@ -3,11 +3,10 @@
 from __future__ import annotations
 
 import tomllib
-from pathlib import Path
 
+from docs.links import ROOT
 from docs.writers.drawing import Kind, Picture, Words, chip_lines, chip_width
 
-ROOT = Path(__file__).parents[2]
 SAID = {
     "cli": "the catalog command",
     "template": "projects of one's own",

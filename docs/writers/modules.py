@@ -6,7 +6,8 @@ import ast
 from collections.abc import Iterator
 from pathlib import Path
 
-from docs.writers.layers import ROOT, contract, projects_own
+from docs.links import ROOT
+from docs.writers.layers import contract, projects_own
 
 
 def modules() -> str:

@@ -23,8 +23,9 @@ from catalog.constraints import CONSTRAINTS
 from catalog.stash.collections import Registry
 from catalog.upgrade import PROJECT
 from catalog.version import STASH_VERSION
+from docs.links import ROOT
 
-PROTO = Path(__file__).parents[2] / "proto" / "objects.proto"
+PROTO = ROOT / "proto" / "objects.proto"
 Comments = Mapping[tuple[int, ...], str]
 _MESSAGE, _ENUM, _FIELD, _MEMBER = 4, 5, 2, 2
 """Numbers of fields of descriptors, which the places of comments are made of."""
