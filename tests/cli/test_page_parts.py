@@ -12,7 +12,7 @@ import pytest
 from catalog.cli.pages.charts import AFTER, BEFORE, ONLY, Quantity, Series, Tone, end_to_end, side_by_side, trend
 from catalog.cli.pages.page import spelt
 from catalog.cli.pages.place import page_place
-from catalog.cli.pages.quantities import duration, share
+from catalog.cli.pages.quantities import brief_count, duration, share
 from catalog.cli.pages.schemas import Change, differences
 from catalog.errors import PageError, UsageError
 from catalog.stash.findings import MEANINGS, Code
@@ -158,6 +158,12 @@ def test_a_trend_of_one_point_or_of_nothing_is_drawn() -> None:
 def test_a_duration_is_as_exact_as_somebody_plans(seconds: float, expected: str) -> None:
     """And never a minute of sixty seconds."""
     assert duration(seconds) == expected
+
+
+def test_a_count_in_a_chart_is_exact_up_to_a_million() -> None:
+    """And never takes more room than that."""
+    shown = [brief_count(number) for number in (0, 999_999, 1_000_000, 888_888_888, 1_234_567_890_123)]
+    assert shown == ["0", "999,999", "1.0 M", "888.9 M", "1.2 T"]
 
 
 def test_a_share_is_all_or_nothing_only_if_it_is() -> None:

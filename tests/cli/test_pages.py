@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import pairwise
 from pathlib import Path
 from typing import Any
@@ -15,6 +15,7 @@ import pytest
 from catalog.cli.answers import Checked
 from catalog.cli.pages.charts import BarChart
 from catalog.cli.pages.checks import check_page, store_part
+from catalog.engine.verdict import CollectionVerdict
 from catalog.upgrade import PROJECT
 from tests.browser import Browser, Page
 from tests.cli import made_pages
@@ -264,6 +265,24 @@ def test_charts_are_drawn_to_scale(opened: Open) -> None:
     assert [pytest.approx(own, abs=0.01) for own in expected] == dots
 
 
+def test_texts_of_a_chart_keep_clear_of_each_other(opened: Open) -> None:
+    """However long names and numbers are: on the narrowest screen, on a wide one, and on paper."""
+    verdict = failed_verdict()
+    long = CollectionVerdict("the_longest_name_of_all_collections", "", *[888_888_888] * 4, *[0] * 5)
+    grown = replace(long, rows_after=999_999_999, bytes_after=999_999_999)
+    steps = (replace(verdict.steps[0], collections=(long, grown), seconds=3_599.0, own_s=3_000.0),)
+    page = opened(made_pages.checks(replace(verdict, steps=steps)))
+    for width, media in ((360, "screen"), (1280, "screen"), (690, "print")):
+        page.resize(width, 900)
+        page.call("Emulation.setEmulatedMedia", media=media)
+        gaps = page.evaluate(
+            "[...document.querySelectorAll('.bars .value')].map(own => own.getBoundingClientRect().left"
+            " - own.previousElementSibling.getBoundingClientRect().right)"
+        )
+        assert len(gaps) == 3
+        assert min(gaps) > 4, (width, media)
+
+
 def _expect_bars(page: Page, chart: BarChart) -> None:
     drawn: list[list[Any]] = page.evaluate(
         f"(svg => [...svg.querySelectorAll('.quiet, .strong')].map(own => [own.getAttribute('class'),"
@@ -275,8 +294,8 @@ def _expect_bars(page: Page, chart: BarChart) -> None:
 
 
 def test_secrets_are_blotted_before_they_are_escaped() -> None:
-    """A secret with a quote in it is one on a page as well."""
-    secret = 'hun"ter<2>'  # noqa: S105 - nobody's
+    """A secret with a quote or a backtick in it is one on a page as well."""
+    secret = 'hun"ter`<2>'  # noqa: S105 - nobody's
     verdict = failed_verdict(f"at {secret} there")
     shown = check_page(PROJECT, Checked((verdict,)), STAMP, lambda text: text.replace(secret, "********"))
     assert "hun" not in shown

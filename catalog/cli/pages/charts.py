@@ -21,7 +21,8 @@ _DATES_ABOVE_S = 2 * 24 * 3600
 """Of a longer time the hours are of no interest."""
 _TIMES_FROM = 10
 """Who grew so many times is not told in percent."""
-_LABEL_CHARACTERS_MAX = 32
+_LABEL_CHARACTERS_MAX = 20
+"""What stands beside two sizes on the narrowest screen; tables have the whole name."""
 _TEXT_PX, _BAR_PX, _SPACE_PX, _GAP_PX = 18, 7, 3, 14
 _STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
 """Where an axis may end, times a power of ten."""

@@ -18,7 +18,7 @@ from catalog.cli.pages.charts import (
     side_by_side,
 )
 from catalog.cli.pages.page import Redact, Stamp, render
-from catalog.cli.pages.quantities import count, duration, plural, size
+from catalog.cli.pages.quantities import brief_count, duration, plural, size
 from catalog.cli.pages.schemas import Differences, differences
 from catalog.engine.verdict import CollectionVerdict, Look, Outcome, StepVerdict, Trouble, Verdict
 from catalog.project import Project
@@ -262,7 +262,7 @@ def _charts(verdict: Verdict, id_: str) -> Iterator[BarChart]:
     if first:
         rows = {name: (own.rows_before, last[name].rows_after) for name, own in first.items()}
         sizes = {name: (own.bytes_before, last[name].bytes_after) for name, own in first.items()}
-        shown = [Quantity(name, own, _before_after(*map(count, own))) for name, own in rows.items()]
+        shown = [Quantity(name, own, _before_after(*map(brief_count, own))) for name, own in rows.items()]
         yield side_by_side(f"{id_}-rows", "Rows", sides, shown)
         shown = [Quantity(name, own, _before_after(*map(size, own))) for name, own in sizes.items()]
         yield side_by_side(f"{id_}-bytes", "Bytes", sides, shown)

@@ -48,6 +48,7 @@ def render(template: str, redact: Redact, **told: object) -> str:
     environment.filters |= {
         name: getattr(quantities, name) for name in ("count", "size", "duration", "share", "plural", "utc")
     }
+    environment.filters["redacted"] = redact
     css = environment.get_template("page.css").render()
     digest = base64.b64encode(hashlib.sha256(css.encode()).digest()).decode()
     style = Markup(css)  # noqa: S704 - our own file

@@ -14,6 +14,14 @@ def count(number: int) -> str:
     return f"{number:,}"
 
 
+def brief_count(number: int) -> str:
+    """For charts: exact up to a million, then as many digits as can be seen."""
+    for unit, name in ((10**12, "T"), (10**9, "G"), (10**6, "M")):
+        if number >= unit:
+            return f"{number / unit:,.1f} {name}"
+    return count(number)
+
+
 def size(number: int) -> str:
     return decimal(number)
 

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING
 from catalog.cli.answers import Stats
 from catalog.cli.pages.charts import ONLY, BarChart, Quantity, Trend, side_by_side, trend
 from catalog.cli.pages.page import Redact, Stamp, render
-from catalog.cli.pages.quantities import count, size
+from catalog.cli.pages.quantities import brief_count, count, size
 
 if TYPE_CHECKING:
     from catalog.builtin.measures import Measure
@@ -59,7 +59,7 @@ def stats_page(stats: Stats, stamp: Stamp, redact: Redact) -> str:
 
 
 def _charts(stats: Stats) -> Iterator[BarChart]:
-    rows = [Quantity(own.collection, (own.rows,), count(own.rows)) for own in stats.collections]
+    rows = [Quantity(own.collection, (own.rows,), brief_count(own.rows)) for own in stats.collections]
     sizes = [Quantity(own.collection, (own.size,), size(own.size)) for own in stats.collections]
     if rows:
         yield side_by_side("rows-now", "Rows", (ONLY,), rows)
