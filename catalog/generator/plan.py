@@ -8,6 +8,7 @@ from dataclasses import dataclass, field
 import pyarrow as pa
 from google.protobuf.descriptor import Descriptor, FieldDescriptor
 
+from catalog.generator.allocators import ALLOCATORS, allocator_sample
 from catalog.generator.fields import descriptor_of
 from catalog.generator.samples import Sample
 from catalog.generator.statistics import Statistics
@@ -75,7 +76,9 @@ class Plan:
 def make_plan(project: Project, version: int, rows: int, seed: int, like: Statistics | None) -> Plan:
     described = max(version, project.first_proto)
     registry = Registry.of(project.types(described))
-    samples = {} if project.samples is None else project.samples(version)
+    told = {} if project.samples is None else project.samples(version)
+    counted = [name for name, own in sorted(registry.by_name.items()) if name not in ENGINE and _has_ids(own)]
+    samples = {ALLOCATORS: allocator_sample(counted), **told}
     constraints = project.constraints.at(described)
     makings = {
         name: _making(collection, samples.get(name, Sample()), constraints)
@@ -106,6 +109,11 @@ def _making(collection: Collection, sample: Sample, constraints: Constraints) ->
         fillers[-1] if fillers else None,
         bool(made or True in distinct.values()),
     )
+
+
+def _has_ids(collection: Collection) -> bool:
+    member = descriptor_of(collection.key_type).fields_by_name.get("id")
+    return member is not None and member.cpp_type in _INTEGERS
 
 
 def _countable(message: Descriptor, references: Mapping[str, str]) -> str | None:

@@ -44,6 +44,8 @@ message OrderValue {
 message Address { string street = 1; optional bool ramp = 2; Colour door = 3; repeated int32 floors = 4; }
 message VisitKey { string customer_id = 1; Colour room = 2; }
 message VisitValue { string note = 1; }
+message IdAllocKey { string name = 1; }
+message IdAllocValue { uint64 next_id = 1; }
 """
 CONSTRAINTS = Constraints(
     (Unique("customer", ("value.email",)),),
@@ -85,10 +87,18 @@ def test_rows_of_any_types_keep_the_constraints(shop: Project, tmp_path: Path) -
     assert all(any(members) for members in zip(*paid, strict=True))
     assert any(row["ship_to"] is None for row in orders)
     assert 10 < len(rows["visit"]) < len(rows["customer"])
+    following = {key["name"]: value["next_id"] for key, value in decoded(registry, "id_alloc", rows["id_alloc"])}
+    assert following.keys() == {"order"}
+    assert following["order"] > max(key["id"] for key, _ in decoded(registry, "order", rows["order"]))
 
 
 def values(registry: Registry, name: str, rows: list[tuple[bytes, bytes]]) -> list[Plain]:
-    return [plain(registry.named(name).decode(*row)[1]) for row in rows]
+    return [value for _, value in decoded(registry, name, rows)]
+
+
+def decoded(registry: Registry, name: str, rows: list[tuple[bytes, bytes]]) -> list[tuple[Plain, Plain]]:
+    pairs = (registry.named(name).decode(*row) for row in rows)
+    return [(plain(key), plain(value)) for key, value in pairs]
 
 
 def test_many_keys_are_put_in_order_part_by_part(
