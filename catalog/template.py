@@ -6,6 +6,7 @@ rest: the first snapshot, its hash and the generated code. A project is there as
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 import tempfile
@@ -46,7 +47,7 @@ class Made:
 
 def suggest_name(folder: Path) -> str:
     """The name that a project in this folder has if nobody says otherwise."""
-    return re.sub(r"[^a-z0-9_]+", "_", folder.absolute().name.lower()).strip("_")
+    return re.sub(r"[^a-z0-9_]+", "_", Path(os.path.realpath(folder)).name.lower()).strip("_")
 
 
 def check_name(name: str, folder: Path) -> None:
@@ -98,7 +99,7 @@ def make_project(folder: Path, name: str) -> Made:
         for place in missing:
             with suppress(OSError):  # not all of them may have been made
                 place.rmdir()
-        if isinstance(error, OSError):
+        if isinstance(error, OSError | ValueError):
             raise _no_place(folder, error) from error
         raise
     findings = load_gate("findings")

@@ -108,7 +108,10 @@ class Screen:
         if not (_is_terminal(sys.stdin) and _is_terminal(sys.stderr)):
             return answer
         _write(sys.stderr, self.redact(f"{question} [{answer}]: " if offers else f"{question}: "))
-        return sys.stdin.readline().strip() or answer
+        typed = sys.stdin.readline()
+        if not typed:
+            raise UsageError("nothing was done", "nothing was typed", "run it again to be asked again")
+        return typed.strip() or answer
 
     @contextmanager
     def progress(self) -> Iterator[Observer]:

@@ -111,6 +111,7 @@ def wrong_calls() -> Iterator[Case]:
         yield ("info", "--env", text, "--store", STORE)
         yield ("info", "--config-file", text or "none", "--store", STORE)
         yield ("info", "--store", text)
+        yield ("new", "project", "--name", text)
     for place in ("", "a\0b", ".", "none/page.html", "/dev/null"):
         yield ("debug", "stats", "--html", place, "--store", STORE)
         yield ("debug", "upgrade-check", "--html", place, STORE)
@@ -118,6 +119,7 @@ def wrong_calls() -> Iterator[Case]:
     yield ("apply", "--all", "--next", "--store", STORE)
     yield ("subscribe", "role", "--once", "--until", "5", "--store", STORE)
     yield ("subscribe", "role", "--until", "1", "--store", STORE)
+    yield from (("new",), ("new", "project", "surplus"), ("new", STORE))
     yield ("create", "--amend", "--renumber")
     yield ("create", "why", "--root", "/nowhere")
     yield ("debug", "generate", "--store", STORE)

@@ -98,6 +98,14 @@ def run_command(command: Command, folder: Path, places: Mapping[str, str]) -> No
     check_shown(command, status, printed, places)
 
 
+def apply_diff(diff: str, checkout: Path) -> None:
+    """Change files as shown; what does not fit is an error."""
+    done = subprocess.run(
+        ["git", "apply", "--recount", "-"], input=diff, cwd=checkout, text=True, stderr=subprocess.PIPE, check=False
+    )
+    assert done.returncode == 0, f"{done.stderr}\n{diff}"
+
+
 def check_shown(command: Command, status: int, printed: str, places: Mapping[str, str]) -> None:
     """Whether a command ended and printed as shown."""
     told = f"{command.where}\n$ {command.line}\n{printed}"

@@ -28,10 +28,10 @@ SHOWN = {
 
 def own_test(page: Path) -> Path | None:
     """The file of tests that runs a page: one by its name, or that of all how-to pages."""
-    if page.parent.name == "howto":
-        return ROOT / "tests" / "docs" / "test_howto.py"
     found = ROOT / "tests" / "docs" / f"test_{page.stem.lower().replace('-', '_')}.py"
-    return found if found.is_file() else None
+    if found.is_file():
+        return found
+    return ROOT / "tests" / "docs" / "test_howto.py" if page.parent.name == "howto" else None
 
 
 def name_of(page: Path) -> str:

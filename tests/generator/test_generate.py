@@ -209,4 +209,4 @@ def test_a_project_without_samples_gets_rows_by_descriptors(version: int, tmp_pa
     made = generate(WITHOUT_SAMPLES, tmp_path / "store", version, 800, SEED)
     assert findings(made.uri, version) == []
     assert made.rows.keys() == Registry.of(PROJECT.types(version)).by_name.keys() - ENGINE
-    assert min(made.rows.values()) > 10
+    assert min(rows for name, rows in made.rows.items() if name != "id_alloc") > 10
