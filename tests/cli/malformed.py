@@ -111,7 +111,6 @@ def wrong_calls() -> Iterator[Case]:
         yield ("info", "--env", text, "--store", STORE)
         yield ("info", "--config-file", text or "none", "--store", STORE)
         yield ("info", "--store", text)
-        yield ("new", "project", "--name", text)
     for place in ("", "a\0b", ".", "none/page.html", "/dev/null"):
         yield ("debug", "stats", "--html", place, "--store", STORE)
         yield ("debug", "upgrade-check", "--html", place, STORE)
@@ -119,13 +118,17 @@ def wrong_calls() -> Iterator[Case]:
     yield ("apply", "--all", "--next", "--store", STORE)
     yield ("subscribe", "role", "--once", "--until", "5", "--store", STORE)
     yield ("subscribe", "role", "--until", "1", "--store", STORE)
-    yield from (("new",), ("new", "project", "surplus"), ("new", STORE))
-    yield ("create", "--amend", "--renumber")
-    yield ("create", "why", "--root", "/nowhere")
+    yield from _wrong_projects()
     yield ("debug", "generate", "--store", STORE)
     yield ("debug", "generate", "--version", "13", "--store", "new")
     yield ("debug", "generate", "--rows", "-1", "--store", "new")
     yield ("debug", "copy", STORE, STORE)
+
+
+def _wrong_projects() -> Iterator[Case]:
+    yield from (("new",), ("new", "project", "surplus"), ("new", STORE))
+    yield from (("new", "project", "--name", text) for text in TEXTS.values())
+    yield from (("create", "--amend", "--renumber"), ("create", "why", "--root", "/nowhere"))
 
 
 def _wrong_rows() -> Iterator[Case]:
