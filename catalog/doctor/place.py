@@ -31,8 +31,11 @@ _IMPATIENT: Final = {"max_retries": "2", "retry_timeout": "10s", "timeout": "10s
 _SKEW_WARNING_S: Final = 10.0
 _SKEW_PROBLEM_S: Final = 900.0
 """Object stores refuse requests that are signed so far from their own time."""
+_RESOLUTION_S: Final = 1.0
+"""Of what servers say, in whole seconds."""
 _JUMP_S: Final = 1.0
 _DATE_S: Final = 5.0
+_NAMED_MAX: Final = 3
 _BUILT_S: Final = 1_790_000_000.0
 """Before this build was made: a clock that says so was never set."""
 _SYNC = "let the clock be set over the network, such as by systemd-timesyncd or chrony"
@@ -86,9 +89,22 @@ def look_at_rights(subject: Subject) -> Iterator[Examined]:
         fix = "give this user the right to write there; reading needs none: `catalog start --read-only`"
         yield Examined("rights", Grade.WARNING, f"{storage.uri} can only be read: {error.reason}", fix)
         return
-    yield _judged(storage, found)
-    if storage.remote and found.modified_ms is not None:
-        yield from _skewed(f"{storage.uri} dates files", found.modified_ms / 1000, resolution_s=1.0)
+    if not storage.remote and (closed := _closed(Path(storage.uri))):
+        named = ", ".join(map(str, closed[:_NAMED_MAX]))
+        fix = f"give the folders of the store to one user: chown -R {os.geteuid()} {storage.uri}"
+        yield Examined("rights", Grade.PROBLEM, f"this user may not write to {len(closed)} folders: {named}", fix)
+    else:
+        yield _judged(storage, found)
+    if found.modified_ms is not None:
+        clock = _skewed(f"the clock of {storage.uri}", found.modified_ms / 1000)
+        yield from (own for own in clock if storage.remote or own.grade is not Grade.OK)
+
+
+def _closed(folder: Path) -> list[Path]:
+    """The folders of a store that can be written to only by others, as when somebody else made them."""
+    effective = os.access in os.supports_effective_ids
+    mode = os.W_OK | os.X_OK
+    return [Path(where) for where, _, _ in os.walk(folder) if not os.access(where, mode, effective_ids=effective)]
 
 
 def _above(folder: Path) -> Examined:
@@ -136,7 +152,7 @@ def look_at_clock(subject: Subject) -> Iterator[Examined]:
     elif time.time() < _BUILT_S:
         yield Examined("clock", Grade.PROBLEM, f"it says {_date(time.time())}, before this was built", _SYNC)
     elif subject.is_remote and (date_s := _date_of(subject)) is not None:
-        yield from _skewed("the object store", date_s, resolution_s=1.0)
+        yield from _skewed("the object store", date_s)
     else:
         yield Examined("clock", Grade.OK, f"it says {_date(time.time())}, and runs evenly")
 
@@ -155,9 +171,9 @@ def look_at_commits(subject: Subject) -> Iterator[Examined]:
         yield Examined("commits", Grade.OK, told)
 
 
-def _skewed(whose: str, theirs_s: float, *, resolution_s: float) -> Iterator[Examined]:
+def _skewed(whose: str, theirs_s: float) -> Iterator[Examined]:
     skew_s = time.time() - theirs_s
-    off_s = max(0.0, abs(skew_s) - resolution_s)
+    off_s = max(0.0, abs(skew_s) - _RESOLUTION_S)
     told = f"it says {_date(time.time())}: {_span(abs(skew_s))} {'ahead of' if skew_s > 0 else 'behind'} {whose}"
     if off_s > _SKEW_WARNING_S:
         yield Examined("clock", Grade.PROBLEM if off_s > _SKEW_PROBLEM_S else Grade.WARNING, told, _SYNC)

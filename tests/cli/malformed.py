@@ -62,7 +62,7 @@ def _wrong_places() -> Iterator[Case]:
 
 def wrong_calls() -> Iterator[Case]:
     """Command lines that no store can make right."""
-    words = {**READING, **WRITING, "init": (), "repair": ("--yes",), "clean": ()}
+    words = {**READING, **WRITING, "init": (), "repair": ("--yes",), "clean": (), "doctor": ()}
     for path, own in words.items():
         store = ("--store", STORE)
         yield (*path.split(), *own, *store, "--no-such-option")

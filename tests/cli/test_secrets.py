@@ -70,6 +70,7 @@ def test_no_failure_shows_a_secret(object_store: str, options: dict[str, str], t
             ["info", "--store", there, *_flags({**options, "my_secret_option": SECRET})],
             ["info", "--store", there, *_flags({**options, "retry_timeout": TOKEN})],
             ["info", "--store", there, "--storage-option", f"aws_secret_access_key:{SECRET}"],
+            ["doctor", "--store", there, *_flags(nowhere)],
             ["debug", "copy", str(tmp_path), there, *_flags(nowhere, "--target-option")],
             ["debug", "copy", there, str(tmp_path / "x"), *_flags(options)],
         ):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import time
 import uuid
 from collections.abc import Iterator
@@ -24,9 +25,11 @@ from catalog.stash.probe import FOLDER, is_probe, probe
 from catalog.upgrade import PROJECT
 from tests.cli.commands import bytes_of, call
 from tests.contract.conftest import make_bucket, object_store, storage_options
+from tests.volatile import tmp_path
 
-__all__ = ["object_store"]
+__all__ = ["object_store", "tmp_path"]
 
+NOBODY = 65534
 SYS = Path("/sys/kernel")
 """A folder in which nobody, whoever it is, can make a file."""
 
@@ -62,6 +65,26 @@ def test_a_folder_that_can_only_be_read_is_a_warning() -> None:
     """Reading may be all that is wanted."""
     found = only(look_at_rights(at(SYS)))
     assert (found.grade, f"{SYS} can only be read" in found.found) == (Grade.WARNING, True)
+
+
+@pytest.mark.skipif(os.geteuid() != 0, reason="only root can be somebody else for a while")
+def test_folders_that_somebody_else_made_are_found(store: Path) -> None:
+    """As when root has made or mended a store that a service then writes to."""
+    for path in (store.parent, store, *store.rglob("*")):
+        os.chown(path, NOBODY, -1)
+    mine = [store / "stash", store / "stash" / "_delta_log"]
+    for folder in mine:
+        os.chown(folder, 0, -1)
+    os.seteuid(NOBODY)
+    try:
+        closed = list(look_at_rights(at(store)))
+        shut = only(look_at_rights(at(mine[0])))
+    finally:
+        os.seteuid(0)
+    assert [own.grade for own in closed] == [Grade.PROBLEM]
+    assert closed[0].found == f"this user may not write to 2 folders: {mine[0]}, {mine[1]}"
+    assert closed[0].next.endswith(f"chown -R {NOBODY} {store}")
+    assert (shut.grade, f"{mine[0]} can only be read" in shut.found) == (Grade.WARNING, True)
 
 
 def test_a_store_that_is_not_there_yet_is_no_problem(tmp_path: Path) -> None:
