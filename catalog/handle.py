@@ -172,17 +172,19 @@ class Catalog:
 
     def builtin(self, name: str) -> pa.Table:
         """The rows of a builtin. A leader brings it up to date first; to others it is as a leader left it."""
-        return self._kept().table(name)
+        keeper = self._kept()
+        if keeper is None:
+            raise UnknownCollectionError(name, ())
+        return keeper.table(name)
 
     def measures(self) -> tuple[Measure, ...]:
         """How many rows and bytes each collection had, and when that was measured; the oldest first."""
-        return self._kept().measures()
+        keeper = self._kept()
+        return () if keeper is None else keeper.measures()
 
-    def _kept(self) -> Keeper:
+    def _kept(self) -> Keeper | None:
         self._require_open()
-        if self._keeper is None:
-            raise UnknownCollectionError("builtin", ())
-        if self._mode is Mode.LEADER:
+        if self._keeper is not None and self._mode is Mode.LEADER:
             self._keeper.follow()
         return self._keeper
 

@@ -12,6 +12,7 @@ from catalog.builtin.run import Outcome, Process, Used, join
 from catalog.errors import (
     BuiltinsTooNewError,
     CatalogError,
+    ShardFinalizedError,
     UninstructedSchemaError,
     UnknownCollectionError,
     UnmigratedBuiltinsError,
@@ -36,7 +37,7 @@ Use = Callable[[Process], Outcome]
 def keep(place: Place, stash: Stash, generation: int | None, use: Use) -> Keeper | None:
     """The builtins of the store at a place, as a stash tells of them; none if the project has none."""
     process = process_of(place, stash, generation)
-    return None if process is None else Keeper(process, use(process))
+    return None if process is None else Keeper(process, use(process), use)
 
 
 def keep_migrated(place: Place, stash: Stash) -> Keeper | None:
@@ -62,6 +63,7 @@ def process_of(place: Place, stash: Stash, generation: int | None) -> Process | 
 class Keeper:
     process: Process
     outcome: Outcome
+    use: Use
     postponed: CatalogError | None = None
     """Why rows were last left for another time."""
 
@@ -70,9 +72,17 @@ class Keeper:
         return tuple(sorted(name.object_name for name in self.outcome.used))
 
     def snapshot(self, name: str) -> Snapshot | None:
-        """What a builtin holds; none if no leader has made it yet, and it is empty."""
-        used = self._used(name)
-        return None if used.shard is None else self.process.shard(used.shard).reader(used.schema).snapshot()
+        """What a builtin holds; none if no leader has made it yet, and it is empty.
+
+        If a leader has replaced it meanwhile, whoever only reads finds out what is used now.
+        """
+        try:
+            return self._snapshot(self._used(name))
+        except ShardFinalizedError:
+            if self.process.stash.head.fence is not None:
+                raise
+            self.outcome = self.use(self.process)
+            return self._snapshot(self._used(name))
 
     def table(self, name: str) -> pa.Table:
         import pyarrow as pa  # noqa: PLC0415 - whoever reads none needs none
@@ -102,16 +112,19 @@ class Keeper:
 
     def maintain(self) -> None:
         """All of this, and merge what is in too many pieces."""
-        for work in (self._follow, self._measure, self._compact):
-            self._kept(work)
+        self._kept(self._follow, self._measure, self._compact)
 
-    def _kept(self, work: Callable[[], None]) -> None:
+    def _kept(self, *works: Callable[[], None]) -> None:
         """What cannot be done now is no failure of what it goes along with, and is due again."""
         self.postponed = None
-        try:
-            work()
-        except CatalogError as postponed:
-            self.postponed = postponed
+        for work in works:
+            try:
+                work()
+            except CatalogError as postponed:
+                self.postponed = self.postponed or postponed
+
+    def _snapshot(self, used: Used) -> Snapshot | None:
+        return None if used.shard is None else self.process.shard(used.shard).reader(used.schema).snapshot()
 
     def _follow(self, rows_max: int | None = None) -> None:
         for name, derivation in self.process.declared.derivations.items():

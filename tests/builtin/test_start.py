@@ -301,6 +301,15 @@ def test_a_leader_that_migrates_does_not_disturb_a_read_only_process_of_a_higher
         assert tried.builtin("object_dependencies").num_rows > 0
 
 
+def test_a_reader_finds_the_shard_that_took_the_place_of_the_one_it_used(store: Path) -> None:
+    """If its schema is the same; a build that replaces a builtin by itself gives its rows up."""
+    with open_as(store, "read-only") as reader:
+        shard = shard_of(reader, "audit_events")
+        open_as(store, own=project(NEXT, AUDIT_EVENTS, Mechanism.REPLACEMENT)).close()
+        assert reader.builtin("audit_events").num_rows == 0
+        assert shard_of(reader, "audit_events") != shard
+
+
 def test_a_build_below_the_one_that_migrated_is_refused_and_one_with_the_same_schemas_is_not(store: Path) -> None:
     """A patch can be taken back; a migration cannot."""
     open_as(store, own=project(NEXT)).close()
