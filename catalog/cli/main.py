@@ -253,6 +253,24 @@ def show(
     return show(run.environment, collection, key=key, where=where, as_of=as_of, limit=limit)
 
 
+@command(root)
+@click.argument("collection", type=COLLECTION)
+@click.option("--since", metavar="WHEN", help="Only changes after a ts, a time or `now`: 41, 2h, 2026-11-17T09:30.")
+@click.option("--until", type=click.IntRange(0), metavar="TS", help="End when this ts is reached.")
+@click.option("--once", is_flag=True, help="End at the newest ts.")
+def subscribe(run: Run, *, collection: str, since: str | None, until: int | None, once: bool) -> Answer:
+    """Follow a COLLECTION: show its rows, and then every change as it comes.
+
+    Goes on until Ctrl-C, or until the store changes its version; how it ended says from which ts to go on. With
+    --format json each row is a line with its ts and diff, and the document that says how it ended is the last.
+    """
+    from catalog.cli.subscribing import subscribe  # noqa: PLC0415
+
+    if once and until is not None:
+        raise UsageError("--once and --until exclude each other", "each says where to end", "give one of them, or none")
+    return subscribe(run.environment, collection, run.screen.stream, since=since, until=until, once=once)
+
+
 @command(root, on_spark=True, forgiving=True)
 @click.option("--deep", is_flag=True, help="Read every row, and start Spark; it takes as long as that takes.")
 @click.option("--probe", is_flag=True, help="Also write to an object store: one object, deleted at once.")
@@ -280,24 +298,6 @@ def completion(_run: Run, *, shell: str) -> Answer:
     from catalog.cli.answers import Script  # noqa: PLC0415
 
     return Answer(Script(shell, script_of(Shell(shell))))
-
-
-@command(root)
-@click.argument("collection", type=COLLECTION)
-@click.option("--since", metavar="WHEN", help="Only changes after a ts, a time or `now`: 41, 2h, 2026-11-17T09:30.")
-@click.option("--until", type=click.IntRange(0), metavar="TS", help="End when this ts is reached.")
-@click.option("--once", is_flag=True, help="End at the newest ts.")
-def subscribe(run: Run, *, collection: str, since: str | None, until: int | None, once: bool) -> Answer:
-    """Follow a COLLECTION: show its rows, and then every change as it comes.
-
-    Goes on until Ctrl-C, or until the store changes its version; how it ended says from which ts to go on. With
-    --format json each row is a line with its ts and diff, and the document that says how it ended is the last.
-    """
-    from catalog.cli.subscribing import subscribe  # noqa: PLC0415
-
-    if once and until is not None:
-        raise UsageError("--once and --until exclude each other", "each says where to end", "give one of them, or none")
-    return subscribe(run.environment, collection, run.screen.stream, since=since, until=until, once=once)
 
 
 @root.group(cls=Group)

@@ -37,7 +37,8 @@ class Position:
 
     @classmethod
     def of_json(cls, said: Mapping[str, Any]) -> Self:
-        return cls(said["store"], said["collection"], said.get("ts"))
+        """What is none of ours becomes a position of nothing, which no feed goes on from."""
+        return cls(str(said.get("store", "")), str(said.get("collection", "")), said.get("ts"))
 
     def to_json(self) -> dict[str, Any]:
         ts = {} if self.ts is None else {"ts": self.ts}

@@ -166,10 +166,10 @@ class ReadOptionError(CatalogError):
 class OtherFeedError(CatalogError):
     def __init__(self, uri: str, collection: str, found: str) -> None:
         self.uri, self.collection, self.found = uri, collection, found
-        whose = "another store" if found == collection else f"the collection {found}"
+        whose = "another store" if found == collection else f"the collection {found}" if found else "something else"
         super().__init__(
             f"the feed of {collection} in {uri} cannot go on from this checkpoint",
-            f"it was left by a feed of {whose}, and ts of one say nothing of the other",
+            f"it was left by a feed of {whose}, whose offsets say nothing of this one",
             "name the store and the collection that the checkpoint is of, or begin with a new checkpoint",
             uri,
             collection,

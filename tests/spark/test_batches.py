@@ -19,6 +19,7 @@ from catalog.handle import Catalog
 from catalog.log.protocol import Operation
 from catalog.objects import ItemKey
 from catalog.upgrade import PROJECT
+from tests.contract.conftest import make_bucket, storage_options
 from tests.spark.conftest import change_version, item, retire_all, set_colour
 from tests.spark.test_datasource import writer
 
@@ -147,6 +148,8 @@ def test_a_position_of_another_feed_is_refused(catalog: Catalog, store: Path, tm
         planner(tmp_path / "other").latestOffset(position, ReadAllAvailable())
     with pytest.raises(OtherFeedError, match=r"left by a feed of the collection item"):
         planner(store, "role").partitions(position, position)
+    with pytest.raises(OtherFeedError, match=r"left by a feed of something else"):
+        planner(store).latestOffset({"partition-0": 7}, ReadAllAvailable())
 
 
 def test_a_feed_begins_with_the_types_of_then(catalog: Catalog, store: Path) -> None:
@@ -158,6 +161,20 @@ def test_a_feed_begins_with_the_types_of_then(catalog: Catalog, store: Path) -> 
     assert find_feed(Request(str(store), "item", feed=True, since=changed)).version == PROJECT.current - 1
     assert find_feed(Request(str(store), "item", feed=True)).version == PROJECT.current - 1
     assert catalog.ts < changed
+
+
+def test_an_object_store_is_followed_through_its_options(object_store: str) -> None:
+    """Planner and executors reach it by the options of the query."""
+    store, storage = f"s3://{make_bucket(object_store)}/store", storage_options(object_store)
+    with open_catalog(store, options=storage) as catalog:
+        reader = FeedStreamReader(lambda: find_feed(Request(store, "setting", storage=storage, feed=True)))
+        begin, limit = reader.initialOffset(), reader.getDefaultReadLimit()
+        rows = reader.latestOffset(begin, limit)
+        assert rows["ts"] == catalog.ts
+        assert len(read(reader, begin, rows)) == 2
+        assert reader.latestOffset(rows, limit) == rows
+        changed = reader.latestOffset({**rows, "ts": set_colour(catalog, "red") - 1}, limit)
+        assert [row["value"] for row in read(reader, rows, changed)] == [{"value": "red"}]
 
 
 @pytest.mark.parametrize(
