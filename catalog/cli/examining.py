@@ -14,7 +14,7 @@ from catalog.cli.settings import Settings, known_variables
 from catalog.doctor.examination import Examined, Grade, Subject, examine, from_error
 from catalog.doctor.plan import plan
 from catalog.errors import CatalogError, ExaminationError, UnknownProjectError
-from catalog.project import Project, load_project
+from catalog.project import load_project
 
 
 def doctor(
@@ -27,40 +27,28 @@ def doctor(
 ) -> Answer:
     """Everything about this machine and the store that is named, as far as it can be looked at."""
     told = os.environ if variables is None else variables
-    found = list(_settings(settings, told))
+    found, store = list(_settings(settings, told)), settings["store"]
     try:
         project = load_project(settings["project"])
     except UnknownProjectError as error:
         found.append(from_error("project", error))
-        project = load_project("catalog")
-    found += _subject_examined(settings, project, told, deep=deep, probe=probe, scratch=scratch)
-    lines = tuple(ExaminedLine(own.name, own.grade, own.found, own.next) for own in found)
-    problems = [own for own in found if own.grade is Grade.PROBLEM]
-    return Answer(Examinations(settings["store"], lines), _wrong(problems))
-
-
-def _subject_examined(
-    settings: Settings,
-    project: Project,
-    variables: Mapping[str, str],
-    *,
-    deep: bool,
-    probe: bool,
-    scratch: str | None,
-) -> Iterator[Examined]:
+        project, store = load_project("catalog"), None  # what a store of another project holds, nobody here can tell
     subject = Subject(
         project,
-        settings["store"],
+        store,
         settings.storage_options,
         settings["spark"],
         settings["deploy_generation"],
         scratch=Path(scratch or tempfile.gettempdir()),
-        variables=variables,
+        variables=told,
         is_deep=deep,
         starts_spark=deep or settings.all["spark"].source == "--spark",
         probes=probe,
     )
-    return examine(subject, plan(subject))
+    found += examine(subject, plan(subject))
+    lines = tuple(ExaminedLine(own.name, own.grade, own.found, own.next) for own in found)
+    problems = [own for own in found if own.grade is Grade.PROBLEM]
+    return Answer(Examinations(store, lines), _wrong(problems))
 
 
 def _settings(settings: Settings, variables: Mapping[str, str]) -> Iterator[Examined]:

@@ -27,7 +27,7 @@ def examinations(data: Examinations) -> Iterator[RenderableType]:
     yield grid
     counts = Counter(line.grade for line in data.lines)
     said = [f"{counts[grade]} {grade}{'' if counts[grade] == 1 else 's'}" for grade in ("problem", "warning")]
-    where = f"this machine and {data.store}" if data.store else "this machine; no store was named"
+    where = f"this machine and {data.store}" if data.store else "this machine; no store was examined"
     if not counts["problem"] and not counts["warning"]:
         yield f"nothing is wrong with {where}"
     else:

@@ -50,7 +50,7 @@ def test_a_machine_is_examined_without_a_store() -> None:
     data = call("doctor")
     assert data["store"] is None
     assert list(grades(data)) == ["settings", *MACHINE]
-    assert "no store was named" in text("doctor")
+    assert "no store was examined" in text("doctor")
 
 
 def test_a_sound_store_is_examined_and_left_as_it_was(store_of: Stores) -> None:
@@ -80,7 +80,7 @@ def test_people_see_a_mark_what_was_found_and_what_to_do(store_of: Stores) -> No
     assert "next: `catalog apply --dry-run` shows what they do" in shown
     assert not COLOUR.search(shown)
     with on_screen("doctor") as child:
-        child.expect_exact("no store was named")
+        child.expect_exact("no store was examined")
         assert COLOUR.search(child.before)
 
 
@@ -179,6 +179,7 @@ def test_wrong_settings_stop_no_examination_and_are_2(
     failed = fail(*words, expect=Exit(shown.exit))
     assert "problem" in {grades(failed.data).get("settings"), grades(failed.data).get("project")}
     assert set(MACHINE) <= set(grades(failed.data))
+    assert wrong != "no such project" or failed.data["store"] is None
 
 
 def test_problems_of_several_kinds_are_1(store_of: Stores, monkeypatch: pytest.MonkeyPatch) -> None:

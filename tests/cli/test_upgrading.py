@@ -105,7 +105,7 @@ def test_init_makes_a_store_once(tmp_path: Path) -> None:
     assert "would be initialised at version" in text("init", "--dry-run", "--store", store)
     made = call("init", "--store", store)
     assert (made["done"], made["exists"]) == (True, True)
-    lines = call("debug", "stats", "--as-of", INITIALISED_TS, "--store", store)["collections"]
+    lines = call("debug", "stats", "--as-of", str(INITIALISED_TS), "--store", store)["collections"]
     assert made["rows"] == tried["rows"] == {line["collection"]: line["rows"] for line in lines}
     before = bytes_of(store)
     again = call("init", "--store", store)
