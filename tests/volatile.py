@@ -1,6 +1,7 @@
 """Folders in memory, where there is room: fsync costs nothing there.
 
-For what ends processes and never the machine: a disk has nothing to add, since the system keeps what was written.
+For what ends processes and never the machine: a disk has nothing to add, since the system keeps what was written. The
+contract of logs is shown on a disk.
 """
 
 from __future__ import annotations

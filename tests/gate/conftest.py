@@ -8,6 +8,9 @@ from pathlib import Path
 import pytest
 
 from tests.gate.project_copy import Copy, copy_repository, make_template
+from tests.volatile import tmp_path
+
+__all__ = ["tmp_path"]
 
 
 @pytest.fixture(scope="session")

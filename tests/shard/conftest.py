@@ -7,6 +7,9 @@ from pathlib import Path
 import pytest
 
 from tests.contract.places import DeltaPlace, MemoryPlace, Place
+from tests.volatile import tmp_path
+
+__all__ = ["tmp_path"]
 
 
 @pytest.fixture(params=["memory", "local"])

@@ -17,8 +17,9 @@ from catalog.log.protocol import Change, Mark, Operation
 from catalog.objects import ItemKey, ItemValue, RoleId, RoleKey, RoleValue, SettingKey, SettingValue
 from catalog.spark.session import local_session
 from tests.contract.conftest import object_store
+from tests.volatile import tmp_path
 
-__all__ = ["object_store"]
+__all__ = ["object_store", "tmp_path"]
 
 PUBLIC_SCHEMA = 3
 OWNER = RoleId(user=1000)

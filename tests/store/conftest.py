@@ -12,8 +12,9 @@ from catalog.generator import generate
 from catalog.upgrade import PROJECT
 from tests.contract.conftest import make_bucket, object_store, storage_options
 from tests.races.processes import Pool
+from tests.volatile import tmp_path, volatile_folder
 
-__all__ = ["object_store"]
+__all__ = ["object_store", "tmp_path"]
 
 ROWS, SEED = 400, 7
 
@@ -28,15 +29,16 @@ def victims(tmp_path: Path) -> Iterator[Pool]:
 
 
 @pytest.fixture(scope="session")
-def templates(tmp_path_factory: pytest.TempPathFactory) -> Callable[[int], Path]:
-    folder = tmp_path_factory.mktemp("generated")
+def templates() -> Iterator[Callable[[int], Path]]:
+    with volatile_folder() as folder:
 
-    def template(version: int) -> Path:
-        if not (folder / str(version)).exists():
-            generate(PROJECT, folder / str(version), version, ROWS, SEED)
-        return folder / str(version)
+        def template(version: int) -> Path:
+            store = Path(folder, str(version))
+            if not store.exists():
+                generate(PROJECT, store, version, ROWS, SEED)
+            return store
 
-    return template
+        yield template
 
 
 @pytest.fixture
