@@ -111,9 +111,7 @@ def wrong_calls() -> Iterator[Case]:
         yield ("info", "--env", text, "--store", STORE)
         yield ("info", "--config-file", text or "none", "--store", STORE)
         yield ("info", "--store", text)
-    for place in ("", "a\0b", ".", "none/page.html", "/dev/null"):
-        yield ("debug", "stats", "--html", place, "--store", STORE)
-        yield ("debug", "upgrade-check", "--html", place, STORE)
+    yield from _wrong_pages()
     yield from _wrong_rows()
     yield ("apply", "--all", "--next", "--store", STORE)
     yield ("subscribe", "role", "--once", "--until", "5", "--store", STORE)
@@ -129,6 +127,12 @@ def _wrong_projects() -> Iterator[Case]:
     yield from (("new",), ("new", "project", "surplus"), ("new", STORE))
     yield from (("new", "project", "--name", text) for text in TEXTS.values())
     yield from (("create", "--amend", "--renumber"), ("create", "why", "--root", "/nowhere"))
+
+
+def _wrong_pages() -> Iterator[Case]:
+    for place in ("", "a\0b", ".", "none/page.html", "/dev/null"):
+        yield ("debug", "stats", "--html", place, "--store", STORE)
+        yield ("debug", "upgrade-check", "--html", place, STORE)
 
 
 def _wrong_rows() -> Iterator[Case]:
