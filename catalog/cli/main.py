@@ -287,9 +287,9 @@ def doctor(run: Run, *, deep: bool, probe: bool, scratch: str | None) -> Answer:
     return doctor(run.settings, deep=deep, probe=probe, scratch=scratch)
 
 
-@command(root)
+@command(root, forgiving=True)
 @click.argument("shell", type=click.Choice([*map(str, Shell)]), metavar="SHELL")
-def completion(_run: Run, *, shell: str) -> Answer:
+def completion(run: Run, *, shell: str) -> Answer:
     """Print the script by which a SHELL completes commands: bash, zsh or fish.
 
     For bash, in ~/.bashrc: eval "$(catalog completion bash)"; for zsh the same in ~/.zshrc; for fish, in
@@ -297,6 +297,8 @@ def completion(_run: Run, *, shell: str) -> Answer:
     """
     from catalog.cli.answers import Script  # noqa: PLC0415
 
+    if run.settings.all["format"].source != "--format":
+        run.screen.format = "text"  # a shell evaluates it, in whatever format programs are answered otherwise
     return Answer(Script(shell, script_of(Shell(shell))))
 
 

@@ -212,11 +212,17 @@ def test_it_loads_less_than_a_look_at_the_store(store_of: Stores) -> None:
     assert len(heavy) < len(loaded("info", "--store", store))
 
 
-def test_the_script_is_printed_for_a_shell_that_is_known() -> None:
-    """As text to be evaluated, or in an envelope; for others it is said which there are."""
+def test_the_script_is_printed_for_a_shell_that_is_known(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """As text to be evaluated, whatever settings say, unless an envelope is asked for; of others, which there are."""
     for shell in Shell:
         assert text("completion", shell) == script_of(shell)
         assert call("completion", shell) == {"shell": shell, "script": script_of(shell)}
+    (tmp_path / "catalog.toml").write_text("[tool.catalog", encoding="utf-8")
+    monkeypatch.chdir(tmp_path)
+    monkeypatch.setenv("CATALOG_FORMAT", "json")
+    assert text("completion", "bash") == script_of(Shell.BASH)
+    monkeypatch.delenv("CATALOG_FORMAT")
+    monkeypatch.chdir("/")
     assert "'bash', 'zsh', 'fish'" in complaint("completion", "tcsh", expect=Exit.USAGE)[0]
     assert complaint("completion", expect=Exit.USAGE)[0].startswith("missing argument 'SHELL'")
 
