@@ -29,6 +29,7 @@ PYTHONS: Final = ((3, 11), (3, 13))
 """The oldest and the newest that this package is tested with."""
 JAVAS: Final = (17, 21)
 _SAID = re.compile(r'version "(?P<version>[^"]+)"')
+_CORE = re.compile(r"spark-core_[0-9.]+-(?P<version>.+)\.jar")
 _JAVA_ANSWERS_S = 30.0
 _FREE_MIN = 100 * MIB
 _FREE_ENOUGH = GIB
@@ -145,11 +146,13 @@ def look_at_spark(subject: Subject) -> Iterator[Examined]:
         fix = f"pip install '{DISTRIBUTION}[spark]'"
         yield Examined("spark", Grade.WARNING, "pyspark is not installed: no step that rewrites rows can run", fix)
         return
-    address = _server(subject) or subject.spark or "this machine"
-    try:
-        told = f"pyspark {version('pyspark')}, on {address}"
-    except PackageNotFoundError:
-        told = f"pyspark, on {address}"
+    address, own = _server(subject) or subject.spark or "this machine", _pyspark()
+    home = None if _server(subject) else subject.variables.get("SPARK_HOME")
+    if home is not None and (there := _spark_at(Path(home))) != own:
+        found = f"SPARK_HOME is {home}, where {f'Spark {there}' if there else 'no Spark'} is, and pyspark is {own}"
+        yield Examined("spark", Grade.PROBLEM, found, "unset SPARK_HOME: pyspark has a Spark of its own with it")
+        return
+    told = f"pyspark {own}, on {address}"
     if not subject.starts_spark:
         yield Examined("spark", Grade.OK, f"{told}; not started, which --deep does")
         return
@@ -167,6 +170,20 @@ def look_at_spark(subject: Subject) -> Iterator[Examined]:
         return
     took = f"started in {started_s - began_s:.1f} s, two tasks took {ended_s - started_s:.1f} s"
     yield Examined("spark", Grade.OK, f"Spark {session.version} on {address} {took}")
+
+
+def _pyspark() -> str:
+    """The version of pyspark, without loading it."""
+    try:
+        return version("pyspark")
+    except PackageNotFoundError:
+        return "of no known version"
+
+
+def _spark_at(home: Path) -> str | None:
+    """The version of the Spark in a folder; none if there is none."""
+    found = [_CORE.fullmatch(file.name) for file in home.glob("jars/spark-core_*.jar")]
+    return next((match["version"] for match in found if match is not None), None)
 
 
 def _answer(number: int) -> tuple[object, list[tuple[int, bytes]]]:

@@ -4,13 +4,22 @@ from __future__ import annotations
 
 import time
 from collections.abc import Iterator, Mapping
+from importlib.metadata import version
 from pathlib import Path
 
 import pytest
 
 from catalog.doctor import machine
 from catalog.doctor.examination import Examination, Examined, Grade, Subject, examine
-from catalog.doctor.machine import GIB, judge_room, look_at_java, look_at_packages, look_at_scratch, look_at_types
+from catalog.doctor.machine import (
+    GIB,
+    judge_room,
+    look_at_java,
+    look_at_packages,
+    look_at_scratch,
+    look_at_spark,
+    look_at_types,
+)
 from catalog.doctor.place import look_at_clock
 from catalog.doctor.plan import plan
 from catalog.doctor.requirements import Requirement, read_requirements
@@ -138,19 +147,19 @@ def test_the_types_of_this_build_can_be_loaded() -> None:
     assert f"versions {PROJECT.minimum} to {PROJECT.current}" in found.found
 
 
-def java_home(folder: Path, version: str | None) -> Path:
+def java_home(folder: Path, stated: str | None) -> Path:
     """A folder as Java is installed in, with a program that says its version, if it is run."""
     (folder / "bin").mkdir(parents=True)
     program = folder / "bin" / "java"
     program.write_text('#!/bin/sh\necho "openjdk version \\"21.0.4\\" 2024-07-16" >&2\n', encoding="utf-8")
     program.chmod(0o755)
-    if version is not None:
-        (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{version}"\n', encoding="utf-8")
+    if stated is not None:
+        (folder / "release").write_text(f'IMPLEMENTOR="x"\nJAVA_VERSION="{stated}"\n', encoding="utf-8")
     return folder
 
 
 @pytest.mark.parametrize(
-    ("version", "grade"),
+    ("stated", "grade"),
     [
         ("17.0.15", Grade.OK),
         ("21", Grade.OK),
@@ -161,11 +170,11 @@ def java_home(folder: Path, version: str | None) -> Path:
         (None, Grade.WARNING),
     ],
 )
-def test_java_is_known_by_the_file_beside_it(tmp_path: Path, version: str | None, grade: Grade) -> None:
+def test_java_is_known_by_the_file_beside_it(tmp_path: Path, stated: str | None, grade: Grade) -> None:
     """It is not run for that: where there is no such file, its version is not known."""
-    found = only(iter(look_at_java(subject(JAVA_HOME=str(java_home(tmp_path / "java", version))))))
+    found = only(iter(look_at_java(subject(JAVA_HOME=str(java_home(tmp_path / "java", stated))))))
     assert found.grade is grade
-    assert (f"Java {version}" in found.found) is (version is not None)
+    assert (f"Java {stated}" in found.found) is (stated is not None)
     assert bool(found.next) is (grade is not Grade.OK)
 
 
@@ -188,6 +197,22 @@ def test_a_java_that_spark_would_not_find_is_said(variables: Mapping[str, str], 
     """A wrong JAVA_HOME hides the Java on the path; a server of Spark elsewhere needs none here."""
     found = only(iter(look_at_java(Subject(PROJECT, variables=variables))))
     assert (found.grade, said in found.found) == (grade, True)
+
+
+def test_a_spark_of_another_version_is_a_problem(tmp_path: Path) -> None:
+    """SPARK_HOME hides the Spark that came with pyspark; a server elsewhere has its own."""
+    jars = tmp_path / "jars"
+    for content in (None, "spark-core_2.12-3.5.1.jar"):
+        jars.mkdir(exist_ok=True)
+        if content is not None:
+            (jars / content).touch()
+        found = only(iter(look_at_spark(subject(SPARK_HOME=str(tmp_path)))))
+        assert (found.grade, "unset SPARK_HOME" in found.next) == (Grade.PROBLEM, True)
+        assert ("Spark 3.5.1 is" in found.found) is (content is not None)
+    (jars / "spark-core_2.12-3.5.1.jar").rename(jars / f"spark-core_2.13-{version('pyspark')}.jar")
+    assert only(iter(look_at_spark(subject(SPARK_HOME=str(tmp_path))))).grade is Grade.OK
+    remote = subject(SPARK_HOME="/nowhere", SPARK_REMOTE="sc://host:15002")
+    assert only(iter(look_at_spark(remote))).grade is Grade.OK
 
 
 def test_room_is_judged_by_what_is_needed(tmp_path: Path) -> None:
