@@ -18,7 +18,7 @@ BUILD = (sys.executable, "-m", "build", "--no-isolation", "--outdir", "out")
 def test_a_wheel_built_from_an_sdist_built_from_a_clone_works(
     clone: Path, environment: Callable[..., Path], tmp_path: Path
 ) -> None:
-    """What a packager makes from the sdist holds the generated code and the gate, and runs."""
+    """What a packager makes from the sdist holds the generated code, the gate and the templates, and runs."""
     run(*BUILD, "--sdist", cwd=clone)
     (sdist,) = (clone / "out").glob("*.tar.gz")
     with tarfile.open(sdist) as archive:
@@ -39,6 +39,9 @@ def test_a_wheel_built_from_an_sdist_built_from_a_clone_works(
     code = "from catalog.objects import RoleKey, RoleId; print(RoleKey(id=RoleId(user=1000)).SerializeToString().hex())"
     assert run(programs / "python", "-I", "-c", code, cwd=tmp_path) == "1203" + "10e807\n"
     assert run(programs / "catalog", "--version", cwd=tmp_path).startswith("catalog, version ")
+    run(programs / "catalog", "init", "--store", "store", cwd=tmp_path)
+    run(programs / "catalog", "debug", "stats", "--store", "store", "--html", "page.html", cwd=tmp_path)
+    assert (tmp_path / "page.html").read_text(encoding="utf-8").startswith("<!doctype html>")
     assert "pip install 'stash-catalog[gate]'" in run(programs / "catalog", "create", "why", cwd=clone, expect=2)
 
 
