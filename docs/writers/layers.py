@@ -16,6 +16,7 @@ SAID = {
     "open": "what is done to whole stores",
     "leading": "taking the lead, waiting",
     "handle": "an open store; copies",
+    "builtin": "collections brought along",
     "engine": "plans, runs, undoes steps",
     "generator": "made-up stores",
     "datasource": "collections as DataFrames",
@@ -25,6 +26,7 @@ SAID = {
     "version": "which versions there are",
     "project": "what the engine is given",
     "actions": "what a migration may declare",
+    "notices": "what observers are told",
     "errors": "what a caller can meet",
     "gate": "by which name it is found",
 }
