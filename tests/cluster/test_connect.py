@@ -8,6 +8,8 @@ from pathlib import Path
 
 import pytest
 
+from catalog import open_catalog
+from catalog.objects import SettingKey
 from catalog.shard.schema import Schema
 from tests.cluster.fencing import fence_in_the_middle
 from tests.cluster.servers import ROOT, ConnectServer
@@ -34,6 +36,18 @@ frame = shard_dataframe(session, snapshot, partition_bytes=1)
 print(sorted(tuple(row) for row in frame.collect()))
 """
 """In a process of its own: one that has a classic session gets no other."""
+FOLLOWING = """
+import sys
+from pyspark.sql import SparkSession
+from catalog.datasource import feed
+
+store, address, sink = sys.argv[1:]
+session = SparkSession.builder.remote(address).getOrCreate()
+writer = feed(session, store, {}, "setting").writeStream.option("checkpointLocation", f"{sink}-checkpoint")
+writer.format("parquet").trigger(availableNow=True).start(sink).awaitTermination()
+rows = session.read.parquet(sink).select("key.name", "value.value", "diff").collect()
+print(sorted(tuple(row) for row in rows))
+"""
 
 
 @pytest.fixture(scope="module")
@@ -70,3 +84,15 @@ def test_a_shard_is_read_and_migrated_by_the_server(connect_server: ConnectServe
     append(shard, Schema.of(ID, SIZE), (2, 20))
     shown = run(sys.executable, "-W", "ignore", "-c", READING, place.uri, connect_server.address, cwd=ROOT)
     assert shown.splitlines()[-1] == "[(1, 10, 1), (2, 20, 1)]"
+
+
+def test_a_feed_is_followed_by_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
+    """Rows first; a client that comes after the first one takes its checkpoint up."""
+    store = tmp_path / "store"
+    command = [sys.executable, "-W", "ignore", "-c", FOLLOWING, store, connect_server.address, tmp_path / "sink"]
+    rows = [("default_cluster", "default", 1), ("default_database", "default", 1)]
+    with open_catalog(store) as catalog:
+        assert run(*command, cwd=ROOT).splitlines()[-1] == str(rows)
+        with catalog.transaction() as tx:
+            tx.delete(SettingKey(name="default_cluster"))
+    assert run(*command, cwd=ROOT).splitlines()[-1] == str(sorted([*rows, ("default_cluster", "default", -1)]))
