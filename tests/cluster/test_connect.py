@@ -89,7 +89,7 @@ def test_a_shard_is_read_and_migrated_by_the_server(connect_server: ConnectServe
 def test_a_feed_is_followed_by_the_server(connect_server: ConnectServer, tmp_path: Path) -> None:
     """Rows first; a client that comes after the first one takes its checkpoint up."""
     store = tmp_path / "store"
-    command = [sys.executable, "-W", "ignore", "-c", FOLLOWING, store, connect_server.address, tmp_path / "sink"]
+    command = [sys.executable, "-W", "ignore", "-c", FOLLOWING, str(store), connect_server.address, f"{tmp_path}/sink"]
     rows = [("default_cluster", "default", 1), ("default_database", "default", 1)]
     with open_catalog(store) as catalog:
         assert run(*command, cwd=ROOT).splitlines()[-1] == str(rows)
