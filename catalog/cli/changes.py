@@ -18,7 +18,7 @@ if TYPE_CHECKING:
 
     from catalog.cli.feeds import Changed, Changes, Dump, Subscribed
 
-_STYLES = {"+": "green", "-": "red", "~": "yellow"}
+_STYLES = {"+": "green", "-": "red", "~": "yellow", " ": "dim"}
 
 
 def dump(data: Dump) -> Iterator[RenderableType]:
@@ -36,9 +36,7 @@ def changes(data: Changes) -> Iterator[RenderableType]:
         before, after = _lines(went.get(key)), _lines(came.get(key))
         sign = "~" if key in went and key in came else "+" if key in came else "-"
         yield _signed(sign, key)
-        for line in ndiff(before, after):
-            if line[0] in _STYLES:
-                yield _signed(line[0], f"  {line[2:]}")
+        yield from (_signed(own, f"  {line}") for own, line in _differing(before, after))
 
 
 def subscribed(data: Subscribed) -> Iterator[RenderableType]:
@@ -48,6 +46,24 @@ def subscribed(data: Subscribed) -> Iterator[RenderableType]:
 
 def _lines(row: Changed | None) -> list[str]:
     return [] if row is None else list(nested(row.value))
+
+
+def _differing(before: list[str], after: list[str]) -> Iterator[tuple[str, str]]:
+    """Lines that went or came, each with its sign; and those around them that say what they are part of."""
+    around: list[str] = []
+    for sign, line in ((told[0], told[2:]) for told in ndiff(before, after) if not told.startswith("?")):
+        while around and _depth(around[-1]) >= _depth(line):
+            around.pop()
+        if sign == " ":
+            around.append(line)
+        else:
+            yield from ((" ", own) for own in around)
+            around.clear()
+            yield sign, line
+
+
+def _depth(line: str) -> int:
+    return len(line) - len(line.lstrip())
 
 
 def _signed(sign: str, text: str) -> Text:

@@ -16,6 +16,8 @@ from typing import Any
 import pytest
 
 from catalog import open_catalog
+from catalog.cli.changes import changes
+from catalog.cli.feeds import Changed, Changes
 from catalog.cli.results import Exit
 from catalog.objects import SettingKey, SettingValue
 from tests.cli.commands import MAIN, call, complaint, ended, in_process, on_screen, text, three_lines
@@ -79,6 +81,25 @@ def test_a_person_sees_changes_as_they_come(store_of: Stores) -> None:
         ]
     shown = text("subscribe", "setting", "--since", str(changed), "--once", "--store", store)
     assert shown == f"0 changes of setting at version {CURRENT}, up to ts {changed}\n"
+
+
+def test_what_differs_is_shown_with_what_it_is_part_of() -> None:
+    """Once, and nothing else that stayed as it was."""
+    before = {"name": "a", "owner": {"kind": "user", "id": {"system": 2, "of": "x"}}, "tags": ["p", "q"], "size": 1}
+    after = {**before, "owner": {"kind": "user", "id": {"system": 3, "of": "y"}}, "tags": ["p"], "size": 1}
+    told_rows = tuple(Changed("item", {"id": 1}, value, 7, diff) for value, diff in ((before, -1), (after, 1)))
+    assert [str(line) for line in changes(Changes(7, None, told_rows))] == [
+        "ts 7",
+        '~ {"id": 1}',
+        "    owner:",
+        "      id:",
+        "-       system: 2",
+        "+       system: 3",
+        '-       of: "x"',
+        '+       of: "y"',
+        "    tags:",
+        '-     - "q"',
+    ]
 
 
 def test_long_rows_are_not_cut_on_a_narrow_terminal(store_of: Stores) -> None:
