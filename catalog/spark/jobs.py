@@ -102,12 +102,12 @@ class SparkJobs:
         """Every attempt of a task reports files of its own: if Spark had to repeat some too late, it repeats all."""
         for _ in range(_ATTEMPTS - 1):
             try:
-                return _Job(self.session, frame).run(watch, count)
+                return Job(self.session, frame.collect).run(watch, count)
             except SparkJobError as error:
                 if _REPEATED_TOO_LATE not in str(error.__cause__):
                     raise
                 frame = frame.select("*")  # planned anew: a plan remembers that it failed
-        return _Job(self.session, frame).run(watch, count)
+        return Job(self.session, frame.collect).run(watch, count)
 
 
 def answered(answer: Answer) -> Iterator[pa.RecordBatch]:
@@ -176,16 +176,20 @@ def _row(bucket: int, payload: bytes) -> pa.RecordBatch:
     return pa.record_batch([pa.array([bucket], pa.int32()), pa.array([payload], pa.binary())], schema=_COLUMNS)
 
 
-class _Job:
-    """One job, in a thread of its own, so that it can be watched and ended."""
+class Job:
+    """What collects rows, in a thread of its own, so that it can be watched and ended."""
 
-    def __init__(self, session: SparkSession, frame: DataFrame) -> None:
-        self._session, self._frame = session, frame
+    def __init__(self, session: SparkSession, collect: Callable[[], list[Any]]) -> None:
+        self._session, self._rows_of = session, collect
         self._tag = f"catalog-{uuid.uuid4().hex}"
         self._is_connect = type(session).__module__.startswith("pyspark.sql.connect")
         self._rows: list[Any] = []
         self._error: BaseException | None = None
+        self._ended = threading.Event()
+        """Not the thread itself: if a join is interrupted, Python takes the thread for ended."""
         self._stages: list[Any] = []
+        self.is_ending = threading.Event()
+        """Set as soon as it is to end: what has not begun until then need not."""
 
     def run(self, watch: Watch, count: int) -> list[Any]:
         thread = threading.Thread(target=self._collect, name=self._tag, daemon=True)
@@ -193,11 +197,13 @@ class _Job:
             self._session.registerProgressHandler(self._progressed)  # type: ignore[arg-type]
         thread.start()
         try:
-            while thread.is_alive():
-                thread.join(_POLL_S)
-                watch(min(self._done(), count), count)
+            is_over = False
+            while not is_over:
+                is_over = self._ended.wait(_POLL_S)
+                # Where nothing is counted Java is not asked: an interrupt in the middle of that loses the connection.
+                watch(min(self._done(), count) if count else 0, count)
         except BaseException:
-            self._end(thread)
+            self._end()
             raise
         finally:
             if self._is_connect:
@@ -206,13 +212,14 @@ class _Job:
             raise SparkJobError(_last_line(self._error)) from self._error
         return self._rows
 
-    def _end(self, thread: threading.Thread) -> None:
+    def _end(self) -> None:
         """Cancel until the job has ended: one that is only about to begin is not seen. It is given up after a while."""
+        self.is_ending.set()
         deadline = time.monotonic() + _END_S
-        while thread.is_alive() and time.monotonic() < deadline:
+        while not self._ended.is_set() and time.monotonic() < deadline:
             with suppress(Exception):  # why it ends is what is to be told
                 self._cancel()
-            thread.join(_POLL_S)
+            self._ended.wait(_POLL_S)
 
     def _cancel(self) -> None:
         if self._is_connect:
@@ -226,9 +233,11 @@ class _Job:
                 self._session.addTag(self._tag)
             else:
                 self._session.sparkContext.setJobGroup(self._tag, "catalog", interruptOnCancel=True)
-            self._rows = self._frame.collect()
+            self._rows = self._rows_of()
         except BaseException as error:  # noqa: BLE001 - raised again by whoever waits
             self._error = error
+        finally:
+            self._ended.set()
 
     def _done(self) -> int:
         """Tasks done of the first stage, which does the work; for display only."""
