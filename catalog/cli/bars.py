@@ -9,7 +9,7 @@ from dataclasses import dataclass
 
 from rich.console import Console
 from rich.filesize import decimal
-from rich.progress import BarColumn, TaskID, TextColumn, TimeElapsedColumn
+from rich.progress import BarColumn, SpinnerColumn, TaskID, TextColumn, TimeElapsedColumn
 from rich.progress import Progress as ProgressBars
 from rich.table import Column
 
@@ -37,6 +37,14 @@ def shown_progress(console: Console, clock: Clock = time.monotonic) -> Iterator[
     )
     with ProgressBars(*columns, console=console) as bars:
         yield _Bars(bars, clock)
+
+
+@contextmanager
+def shown_waiting(console: Console, what: str) -> Iterator[None]:
+    """What is waited for, and for how long by now; it is gone when that is over."""
+    with ProgressBars(SpinnerColumn(), TextColumn(what), TimeElapsedColumn(), console=console, transient=True) as bars:
+        bars.add_task(what)
+        yield
 
 
 @dataclass(slots=True)

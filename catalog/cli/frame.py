@@ -180,7 +180,7 @@ def command(  # noqa: PLR0913 - all that commands can have in common
             except _PASSED_ON:
                 raise
             except Exception as error:  # noqa: BLE001 - as in `run`, but here it is known what is a secret
-                return screen.show(path, Answer(None, _told(error)))
+                return screen.show(path, Answer(None, explained(error)))
 
         made: Any = common(call)
         extra = (*(_LEADING if leads else ()), *(_OBSERVED if observed else ()))
@@ -235,7 +235,7 @@ def _run(root: click.Group, words: Sequence[str]) -> int:
         screen = _screen(root, words)
         if isinstance(error, click.exceptions.NoArgsIsHelpError) and screen.format == "text":
             return show_help(error.format_message())
-        return screen.show(_path(root, words), Answer(None, _told(error)))
+        return screen.show(_path(root, words), Answer(None, explained(error)))
 
 
 def _screen(root: click.Group, words: Sequence[str]) -> Screen:
@@ -277,7 +277,7 @@ def version_option(function: Callable[..., Any]) -> Callable[..., Any]:
     return decorated
 
 
-def _told(error: Exception) -> CatalogError:
+def explained(error: Exception) -> CatalogError:
     """What went wrong, in three lines."""
     match error:
         case CatalogError():

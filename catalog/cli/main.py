@@ -302,6 +302,32 @@ def completion(run: Run, *, shell: str) -> Answer:
     return Answer(Script(shell, script_of(Shell(shell))))
 
 
+@command(root, on_spark=True)
+@click.argument("statement", required=False)
+@click.option("--as-of", type=int, metavar="TS", help="Rows as they were then.")
+@click.option("--limit", type=click.IntRange(0), metavar="N", default=100, help="At most so many (100); 0: all.")
+@click.option("--csv", is_flag=True, help="Write rows as CSV.")
+def sql(run: Run, *, statement: str | None, as_of: int | None, limit: int, csv: bool) -> Answer:
+    """Ask a store by a STATEMENT of SQL, answered by Spark.
+
+    Its collections are relations: a column for each field of key and value; those with a name in common are key_NAME
+    and value_NAME. SHOW TABLES lists them, DESCRIBE their columns. Nothing that writes is run. Without a statement, or
+    with -, it is read from standard input; on a terminal there is a shell.
+    """
+    from catalog.cli.asking import Inquiry, read_statement, rows_answer  # noqa: PLC0415
+
+    if csv and run.screen.format == "json":
+        raise UsageError(
+            "--csv and --format json exclude each other", "each says how to write rows", "give one of them"
+        )
+    inquiry = Inquiry(run.environment, as_of, limit, run.screen.waiting)
+    if statement is None and run.screen.is_attended:
+        from catalog.cli.shell import SqlShell  # noqa: PLC0415
+
+        return SqlShell(inquiry, run.screen, csv=csv).run()
+    return rows_answer(run.screen, inquiry.ask(read_statement(statement)), csv=csv)
+
+
 @root.group(cls=Group)
 def config() -> None:
     """The settings of this command."""

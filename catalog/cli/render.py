@@ -139,6 +139,27 @@ class Screen:
 
         self.log(log_line(self.log_format, time.time(), "warning", "observer_failed", {"what": text}))
 
+    @property
+    def is_attended(self) -> bool:
+        """Whether somebody reads what is shown, and can type."""
+        return self.format == "text" and all(map(_is_terminal, (sys.stdin, sys.stdout, sys.stderr)))
+
+    def note(self, text: str) -> None:
+        """Say something about an answer that is no part of it."""
+        if self.format == "text":
+            _whisper(f"{self.redact(text)}\n")
+
+    @contextmanager
+    def waiting(self, what: str) -> Iterator[None]:
+        """A sign of life on a terminal, for as long as something takes; it leaves nothing behind."""
+        if not _is_terminal(sys.stderr):
+            yield
+            return
+        from catalog.cli.bars import shown_waiting  # noqa: PLC0415 - few commands take long
+
+        with shown_waiting(make_console(sys.stderr), what):
+            yield
+
     def _tell(self, data: Any, out: TextIO | None) -> None:  # noqa: ANN401 - whatever a command answers
         from rich.text import Text  # noqa: PLC0415 - programs that read JSON need none
 

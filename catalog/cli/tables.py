@@ -12,10 +12,11 @@ from rich.console import RenderableType
 from rich.filesize import decimal
 from rich.table import Column, Table
 
-from catalog.cli import answers, feeds
+from catalog.cli import answers, feeds, inquiries
 from catalog.cli.changes import changes, dump, subscribed
 from catalog.cli.diagnoses import mended, short
 from catalog.cli.grades import examinations
+from catalog.cli.grids import csv, grid
 from catalog.cli.lines import compact, nested
 from catalog.cli.results import plain
 from catalog.cli.sparklines import measured
@@ -327,6 +328,8 @@ _TELLING: Mapping[type, Callable[[Any], Iterator[RenderableType]]] = {
     answers.Undone: _undone,
     answers.Aborted: _aborted,
     answers.Rows: _rows,
+    inquiries.Queried: grid,
+    inquiries.Csv: csv,
     answers.Configured: _configured,
     answers.Examinations: examinations,
     answers.Script: lambda data: iter([data.script.rstrip("\n")]),

@@ -107,6 +107,14 @@ class Scan:
 
 def find(request: Request) -> Scan:
     """The files that hold what is asked for; clear errors if there are none that do."""
+    request, state, version = locate(request)
+    registry_of(request.load_project(), version).named(request.collection)
+    files = tuple(file for file in state.files.values() if file.collection == request.collection)
+    return Scan(request, version, files)
+
+
+def locate(request: Request) -> tuple[Request, State, int]:
+    """The state that is asked for, whatever the collection, and its version; the request names that state then."""
     project = request.load_project()
     storage = open_storage(request.store, request.storage)
     require_identity(storage, project.name)
@@ -122,9 +130,12 @@ def find(request: Request) -> Scan:
         if version != newest.marks.get(Mark.STASH_VERSION):
             raise LegacyRowsError(storage.uri, state.version, version, project.first_proto)
         raise UpgradeNeededError(storage.uri, version, project.current)
-    collection_of(project, version, request.collection)
-    files = tuple(file for file in state.files.values() if file.collection == request.collection)
-    return Scan(replace(request, as_of=state.version), version, files)
+    return replace(request, as_of=state.version), state, version
+
+
+def registry_of(project: Project, version: int) -> Registry:
+    """The collections of a version."""
+    return Registry.of(project.current_types if version == project.current else project.types(version))
 
 
 def cost(file: DataFile) -> int:
@@ -158,8 +169,7 @@ def read_file(log: Log, file: DataFile, ts: int) -> pa.Table:
 
 
 def collection_of(project: Project, version: int, name: str) -> Collection:
-    types = project.current_types if version == project.current else project.types(version)
-    return Registry.of(types).named(name)
+    return registry_of(project, version).named(name)
 
 
 def row_schema(collection: Collection) -> pa.Schema:

@@ -33,6 +33,8 @@
     ├── InvalidChangeError          report an error of the program
     ├── ReadOptionError             fix the options of the query
     ├── OtherFeedError              name the right store, or begin anew
+    ├── StatementError              fix the statement
+    ├── StatementRefusedError       ask, and write by other means
     ├── SparkStartError             mend Java or its memory
     ├── UnfitColumnError            fix the migration or the query
     ├── UnfitSchemaError            fix the schema of the shard
@@ -138,6 +140,7 @@ from catalog.errors.migrations import (
     UndoneError,
     UnwrittenStepError,
 )
+from catalog.errors.queries import StatementError, StatementRefusedError
 from catalog.errors.root import (
     CatalogError,
     ConstraintError,
@@ -253,6 +256,8 @@ __all__ = [
     "SparkJobError",
     "SparkStartError",
     "StaleGenerationError",
+    "StatementError",
+    "StatementRefusedError",
     "StepDisturbedError",
     "StepRefusedError",
     "StepRunningError",

@@ -101,6 +101,19 @@ def find_session(spark: SparkSession | str | None) -> SparkSession:
     return _at_address(spark) if isinstance(spark, str) else spark
 
 
+def own_session(session: SparkSession) -> SparkSession:
+    """One beside it for statements, with views of its own; where a server gave it, it is that already.
+
+    What it runs is compiled: only then does a loop of Spark's own see that its job was cancelled.
+    """
+    if type(session).__module__.startswith("pyspark.sql.connect"):
+        return session
+    own = session.newSession()
+    own.conf.set("spark.sql.codegen.wholeStage", "true")
+    own.conf.set("spark.sql.codegen.factoryMode", "FALLBACK")
+    return own
+
+
 def _at_address(address: str) -> SparkSession:
     if not address.startswith("sc://"):
         return local_session(settings={"spark.master": address})

@@ -20,6 +20,7 @@ READING: dict[str, Case] = {
     "show": ("role",),
     "subscribe": ("role", "--once"),
     "history": (),
+    "sql": ("SHOW TABLES",),
     "debug dump": (),
     "debug epoch": (),
     "debug stats": (),
@@ -95,7 +96,6 @@ def wrong_calls() -> Iterator[Case]:
     for time in ("-5s", "soon", "5 days", "", "1e9", "nan"):
         yield ("start", "--store", STORE, "--lock-timeout", time)
         yield ("debug", "vacuum", "--store", STORE, "--retention", time)
-        yield ("history", "--store", STORE, "--since", time)
         yield ("subscribe", "role", "--once", "--store", STORE, "--since", time)
     for text in TEXTS.values():
         yield ("show", text, "--store", STORE)
@@ -111,8 +111,7 @@ def wrong_calls() -> Iterator[Case]:
         yield ("info", "--env", text, "--store", STORE)
         yield ("info", "--config-file", text or "none", "--store", STORE)
         yield ("info", "--store", text)
-    yield from _wrong_pages()
-    yield from _wrong_rows()
+    yield from (*_wrong_pages(), *_wrong_rows(), *_wrong_statements())
     yield ("apply", "--all", "--next", "--store", STORE)
     yield ("subscribe", "role", "--once", "--until", "5", "--store", STORE)
     yield ("subscribe", "role", "--until", "1", "--store", STORE)
@@ -133,6 +132,17 @@ def _wrong_pages() -> Iterator[Case]:
     for place in ("", "a\0b", ".", "none/page.html", "/dev/null"):
         yield ("debug", "stats", "--html", place, "--store", STORE)
         yield ("debug", "upgrade-check", "--html", place, STORE)
+
+
+def _wrong_statements() -> Iterator[Case]:
+    for number in NUMBERS:
+        yield ("sql", "SHOW TABLES", "--store", STORE, "--as-of", number)
+    wrong = ("DROP TABLE role", "SELECT 1; SELECT 2", "SELECT 'x", "SELECT /* 1", ";", "-- nothing", *TEXTS.values())
+    for statement in wrong:
+        yield ("sql", statement, "--store", STORE)
+    yield ("sql", "--store", STORE)
+    for time in ("-5s", "soon", "5 days", "", "1e9", "nan"):
+        yield ("history", "--store", STORE, "--since", time)
 
 
 def _wrong_rows() -> Iterator[Case]:

@@ -33,6 +33,8 @@ quick = pytest.mark.parametrize(
         ["show", "role", "--where", "name~^c"],
         ["subscribe", "role", "--once"],
         ["history", "--graph"],
+        ["sql", "SHOW TABLES"],
+        ["sql", "DESCRIBE role"],
         ["debug", "epoch"],
         ["debug", "stats"],
         ["validate"],

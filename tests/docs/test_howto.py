@@ -24,7 +24,7 @@ assert [(value.name, value.colour) for _, value in rows] == [("ann", "grey"), ("
 """
 }
 """Examples of what might stand in a migration of the version that the page makes, and how they are tried with it."""
-ON_SPARK = {"check-a-production-store"}
+ON_SPARK = {"ask-a-store", "check-a-production-store"}
 ELSEWHERE = "make-your-own-catalog"
 """It is followed outside of a clone, with the wheel: tests/docs/test_make_your_own_catalog.py."""
 PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if page.stem != ELSEWHERE]
