@@ -147,7 +147,7 @@ def _allowed(workspace: Workspace, imported: Import, name: str, neighbours: set[
         imported.path == f"{project}.migrations.legacy_json_objects"
         or imported.module == f"{project}.migrations.legacy_json_objects"
     ):
-        return name == "v14_to_v15"
+        return workspace.versions is not None and _new(name) == workspace.versions.first_proto
     if imported.module == "pyarrow" and imported.name:
         return imported.name == "compute" or imported.name[0].isupper()
     return imported.module in _ALLOWED or imported.path in _ALLOWED
