@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from .codegen import generate
 from .edits import Edits, versions_of
 from .hashes import dump, source_hash
 from .history import History
@@ -50,6 +51,7 @@ def restyle(tree: Tree, name: str) -> Made:
         )
     restyled = replace(entry, hash=source_hash(source), restyled=(*entry.restyled, entry.hash))
     Edits({tree.hashes: dump(hashes.with_migration(name, restyled))}).apply()
+    generate(tree)  # which tells the engine of the earlier hashes
     return Made(
         versions_of(tree).current, f"{name} does what it did; its new looks are recorded", (tree.relative(tree.hashes),)
     )

@@ -132,6 +132,7 @@ def test_a_migration_may_be_restyled_again_and_again(released: Copy) -> None:
         released.commit("say it better")
     assert released.hashes.migrations["v21_to_v22"].restyled[0] == released_hash
     assert len(released.hashes.migrations["v21_to_v22"].restyled) == 2
+    assert released_hash in released.read("catalog/generated/__init__.py")
     released.assert_clean()
 
 
