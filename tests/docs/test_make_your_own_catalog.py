@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 import yaml
 
+from catalog.cli.creating import NEXT
 from tests.conftest import ROOT, run
 from tests.docs.pages import Command, Diff, Example, apply_diff, blocks, check_shown, in_shell
 
@@ -43,8 +44,19 @@ def test_a_catalog_of_ones_own_is_made_changed_and_upgraded(
             case Example():
                 _run_example(block, project, variables)
     assert run("git", "status", "--porcelain", cwd=project) == ""
+    _follow_its_own_readme(project, variables)
     _run_what_ci_runs(project, variables)
     _build_and_install(project, variables)
+
+
+def _follow_its_own_readme(project: Path, variables: Mapping[str, str]) -> None:
+    """It begins as the page does, and as the command itself says."""
+    followed = {block.line for block in blocks(PAGE) if isinstance(block, Command)}
+    own = blocks(project / "README.md")
+    assert {*NEXT} <= {block.line for block in own if isinstance(block, Command)} <= followed
+    (example,) = (block.code for block in own if isinstance(block, Example))
+    shown = "1 orders\n65 visits\n"
+    _run_example(Example(example, shown, "README.md"), project, variables)
 
 
 def _run_command(command: Command, folder: Path, variables: Mapping[str, str]) -> None:
