@@ -42,6 +42,8 @@ _ATTEMPTS_MAX = 10
 """A source that retires what is being read more often than this retains nothing for as long as a copy takes."""
 _ROOM = 1.1
 """Of the size of the source's files: rows that are put together otherwise are compressed otherwise."""
+_ROOM_REWRITTEN = 4.0
+"""As above, of texts that are made up: nothing in them repeats, and they are hardly compressed."""
 _LISTED_MAX, _NAMED_MAX = 1000, 3
 
 Rewrite = Callable[[int, str, pa.Table], pa.Table]
@@ -88,7 +90,7 @@ def copy_store(  # noqa: PLR0913 - two places with their options, and what happe
     _require_apart(source, source_options, target, target_options)
     _require_empty(target)
     state = _newest(log)
-    _require_room(target, state)
+    _require_room(target, state, _ROOM if rewrite is None else _ROOM_REWRITTEN)
     copy, txid = DeltaLog(f"{target.uri}/{STASH}", target_options), uuid.uuid4().hex
     shards = Shards(source, source_options, target, target_options)
     try:
@@ -228,10 +230,10 @@ def _newest(log: Log) -> State:
     return state
 
 
-def _require_room(target: Storage, state: State) -> None:
+def _require_room(target: Storage, state: State, share: float) -> None:
     if target.remote:
         return
-    needed = int(_ROOM * sum(file.size for file in state.files.values()))
+    needed = int(share * sum(file.size for file in state.files.values()))
     place = Path(target.uri)
     free = shutil.disk_usage(next(folder for folder in (place, *place.parents) if folder.is_dir())).free
     if free < needed:
