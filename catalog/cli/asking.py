@@ -7,10 +7,10 @@ from __future__ import annotations
 
 import re
 import sys
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -18,7 +18,7 @@ from catalog.cli.environment import Environment
 from catalog.cli.inquiries import ColumnLine, Csv, Queried
 from catalog.cli.render import Screen
 from catalog.cli.results import Answer
-from catalog.datasource.relations import Relations, collection_relations
+from catalog.datasource.relations import Relation, Relations, collection_relations
 from catalog.errors import UnknownCollectionError, UsageError
 from catalog.spark.statements import Statement, parse_statement
 
@@ -34,7 +34,21 @@ _DESCRIBING = re.compile(r"(?:DESCRIBE|DESC) (?:TABLE )?`?(\w+)`?", re.IGNORECAS
 
 def relations(environment: Environment, as_of: int | None) -> Relations:
     """All that a statement can name, of one state of the store: the one place where relations are put together."""
-    return collection_relations(environment.store, environment.options, as_of, environment.project.name)
+    found = collection_relations(environment.store, environment.options, as_of, environment.project.name)
+    if as_of is not None:
+        return found  # builtins have times of their own
+    return replace(found, by_name=dict(sorted({**_builtins(environment), **found.by_name}.items())))
+
+
+def _builtins(environment: Environment) -> Mapping[str, Relation]:
+    from catalog.builtin.keeping import keep  # noqa: PLC0415 - the past has none
+    from catalog.builtin.relations import builtin_relations  # noqa: PLC0415
+    from catalog.builtin.run import find  # noqa: PLC0415
+    from catalog.leading import own_stash  # noqa: PLC0415
+
+    place = environment.place
+    keeper = keep(place, own_stash(place.project, environment.look().log), None, find)
+    return {} if keeper is None else builtin_relations(keeper)
 
 
 @dataclass(slots=True)

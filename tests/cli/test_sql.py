@@ -77,6 +77,19 @@ def test_relations_are_joined_and_names_of_enums_compared(spark: SparkSession, s
 
 
 @on_spark
+def test_builtins_are_relations_of_the_newest_state(spark: SparkSession, store: Path) -> None:
+    """Each row once; the past has none of them."""
+    del spark
+    open_catalog(store).close()
+    asked = "SELECT needs_object_id, count(*) FROM object_dependencies WHERE object_type = 'item' GROUP BY 1 ORDER BY 1"
+    assert call("sql", asked, "-s", store)["rows"] == [["3", 3], ["u1000", 1], ["u1001", 2]]
+    names = [name for name, _ in call("sql", "SHOW TABLES", "-s", store)["rows"]]
+    assert {"audit_events", "migration_history", "role", "store_metrics"} <= set(names)
+    past = call("sql", "SHOW TABLES", "--as-of", str(state_of(store).version - 1), "-s", store)["rows"]
+    assert "audit_events" not in {name for name, _ in past}
+
+
+@on_spark
 def test_values_are_those_of_json(spark: SparkSession, store: Path) -> None:
     """Whatever type Spark has for them; two columns may have one name."""
     del spark

@@ -1,0 +1,55 @@
+"""Builtins as relations of SQL: what a statement can name beside collections. Importing this loads no pyspark."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from typing import TYPE_CHECKING, Final
+
+import pyarrow as pa
+from pyarrow import types
+
+from catalog.builtin.keeping import Keeper
+from catalog.datasource.shards import shard_dataframe, spark_type
+from catalog.shard.schema import DIFF, Schema
+
+if TYPE_CHECKING:
+    from pyspark.sql import DataFrame, SparkSession
+
+_NAMED: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
+    (types.is_boolean, "boolean"),
+    (types.is_int64, "bigint"),
+    (types.is_int32, "int"),
+    (types.is_timestamp, "timestamp"),
+)
+"""What Spark calls the types that Arrow calls otherwise."""
+
+
+@dataclass(frozen=True, slots=True)
+class BuiltinRelation:
+    name: str
+    schema: Schema
+    keeper: Keeper
+
+    @property
+    def columns(self) -> Mapping[str, str]:
+        return {column.name: _type_name(spark_type(column.type)) for column in self.schema.columns}
+
+    def frame(self, session: SparkSession) -> DataFrame:
+        """Its rows, each once, as a leader left them."""
+        from pyspark.sql import functions as spark  # noqa: PLC0415 - relations are listed without
+
+        found = self.keeper.snapshot(self.name)
+        if found is None:
+            return session.createDataFrame([], ", ".join(f"`{name}` {type_}" for name, type_ in self.columns.items()))
+        rows = shard_dataframe(session, found).groupBy(*self.columns).agg(spark.sum(DIFF).alias(DIFF))
+        return rows.where(rows[DIFF] > 0).drop(DIFF)
+
+
+def builtin_relations(keeper: Keeper) -> Mapping[str, BuiltinRelation]:
+    used = keeper.outcome.used.items()
+    return {name.object_name: BuiltinRelation(name.object_name, own.schema, keeper) for name, own in used}
+
+
+def _type_name(type_: pa.DataType) -> str:
+    return next((name for test, name in _NAMED if test(type_)), str(type_))
