@@ -10,6 +10,7 @@ import pytest
 from docs.links import without_code
 from tests.conftest import ROOT
 from tests.docs.pages import Command, Diff, Example, blocks, run_command, run_example
+from tests.docs.test_reference import is_a_test
 
 PAGES = sorted([*ROOT.glob("*.md"), *(ROOT / "docs").rglob("*.md")])
 FENCE = re.compile(r"(?m)^(?P<indent> *)```(?P<language>\S*)$")
@@ -24,6 +25,11 @@ SHOWN = {
     "pyi": "signatures, generated from the code",
 }
 """Languages of blocks that nobody can run as they are, and what they are."""
+
+ON_A_TERMINAL = {
+    "catalog sql -s /srv/catalog": "tests/cli/test_sql.py::test_the_shell_asks_until_its_person_leaves",
+}
+"""Commands that somebody talks with, and the test that does."""
 
 
 def own_test(page: Path) -> Path | None:
@@ -67,8 +73,9 @@ def test_every_block_is_run_or_cannot_be(page: Path) -> None:
     assert sum(isinstance(block, Example) for block in seen) == languages.count("python")
     assert sum(isinstance(block, Diff) for block in seen) == languages.count("diff")
     assert len({block.where for block in seen if isinstance(block, Command)}) == languages.count("console")
-    printed = re.findall(r"(?m)^```text\n\$ .*$", text)
-    assert printed == [], "a block that begins with a command is of `console`"
+    begun = re.findall(r"(?m)^```text\n\$ (.*)$", text)
+    assert [line for line in begun if line not in ON_A_TERMINAL] == [], "what begins with a command is of `console`"
+    assert all(is_a_test(ON_A_TERMINAL[line]) for line in begun)
 
 
 @pytest.mark.parametrize("page", [page for page in PAGES if blocks(page) and own_test(page)], ids=name_of)
