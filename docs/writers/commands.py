@@ -107,7 +107,7 @@ def _first_line(own: click.Command) -> str:
 
 def _usage(path: str, own: Command) -> list[str]:
     """The help of a command without the options that every command has."""
-    context = click.Context(own, info_name=path)
+    context = _context(own, path)
     formatter = click.HelpFormatter(width=WIDTH, max_width=WIDTH)
     formatter.write_usage(path, " ".join(own.collect_usage_pieces(context)))
     own.format_help_text(context, formatter)
@@ -117,8 +117,13 @@ def _usage(path: str, own: Command) -> list[str]:
     return [*formatter.getvalue().rstrip().splitlines(), *(["", *options] if options else [])]
 
 
+def _context(own: click.Command, path: str | None = None) -> click.Context:
+    """As a run of the command has it: click remembers the names of the help option that it meets first."""
+    return click.Context(own, info_name=path, help_option_names=root.context_settings["help_option_names"])
+
+
 def _options(own: click.Command, parameters: list[click.Parameter]) -> list[str]:
-    context = click.Context(own)
+    context = _context(own)
     records = [record for option in parameters if (record := option.get_help_record(context)) and record[1]]
     formatter = click.HelpFormatter(width=WIDTH, max_width=WIDTH)
     with formatter.indentation():
