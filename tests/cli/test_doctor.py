@@ -166,7 +166,7 @@ def test_a_deployment_that_was_replaced_is_5(store_of: Stores) -> None:
     assert failed.code == "StaleGenerationError"
 
 
-@pytest.mark.parametrize("wrong", set(CONFIG_FILES) - {"missing"})
+@pytest.mark.parametrize("wrong", sorted(set(CONFIG_FILES) - {"missing"}))
 def test_wrong_settings_stop_no_examination_and_are_2(
     tmp_path: Path, monkeypatch: pytest.MonkeyPatch, wrong: str
 ) -> None:
