@@ -119,6 +119,7 @@ class _Opening:
         return Place(self.storage.uri, self.options, self.project)
 
     def lead(self) -> Catalog:
+        self.project.require_frozen_types()
         log = self._log()
         self._make_log(log)
         while True:
@@ -169,6 +170,7 @@ class _Opening:
     def join(self) -> Catalog:
         stash = self._stash(self._log())
         self._require_current(stash)
+        self.project.require_frozen_types()
         stash.join()
         keeper = self._keep(stash, self.place, join)
         return Catalog(stash, Mode.MEMBER, self.place, keeper=keeper, observer=self.observer)

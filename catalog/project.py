@@ -15,7 +15,13 @@ from pathlib import Path
 from types import ModuleType
 from typing import TYPE_CHECKING, Protocol
 
-from catalog.errors import GeneratedCodeError, StoreTooNewError, StoreTooOldError, UnknownProjectError
+from catalog.errors import (
+    GeneratedCodeError,
+    StoreTooNewError,
+    StoreTooOldError,
+    UnfrozenTypesError,
+    UnknownProjectError,
+)
 
 if TYPE_CHECKING:
     from catalog.actions import Action
@@ -102,6 +108,11 @@ class Project:
     def current_types(self) -> ModuleType:
         """The types that this build reads and writes, as generated code."""
         return load_generated(self.name, "objects", "proto/objects.proto")
+
+    def require_frozen_types(self) -> None:
+        """Refuse to write rows of types that were changed after the current version was frozen."""
+        if self.current_types.DESCRIPTOR_HASH != self.types(self.current).DESCRIPTOR_HASH:
+            raise UnfrozenTypesError(self.name, self.current)
 
     def check_version(self, version: int) -> None:
         """Refuse a store that is too old or too new, before anything runs."""

@@ -5,6 +5,7 @@ Relations become views of Spark only when a statement names them, so that asking
 
 from __future__ import annotations
 
+import os
 import re
 import sys
 from collections.abc import Callable, Iterable, Mapping, Sequence
@@ -20,6 +21,7 @@ from catalog.cli.render import Screen
 from catalog.cli.results import Answer
 from catalog.datasource.relations import Relation, Relations, collection_relations
 from catalog.errors import UnknownCollectionError, UsageError
+from catalog.spark.java import find_java
 from catalog.spark.statements import Statement, parse_statement
 
 if TYPE_CHECKING:
@@ -119,11 +121,25 @@ class Inquiry:
                     "collections can be looked at without it, by `catalog show`",
                     "pip install 'stash-catalog[spark]', beside Java 17 or 21",
                 )
+            self._require_java()
             starter = ThreadPoolExecutor(1, "catalog-spark")
             self._session = starter.submit(_start, self.environment.spark)
             starter.shutdown(wait=False)
         with self.waiting("starting Spark"):
             return self._session.result()
+
+    def _require_java(self) -> None:
+        """Refuse before Spark is started where it could only fail."""
+        if self.environment.spark is not None or os.environ.get("SPARK_REMOTE"):
+            return
+        java = find_java(os.environ)
+        if java is None or not java.is_there:
+            found = "there is no Java" if java is None else f"JAVA_HOME leads to none: there is no {java.program}"
+            raise UsageError(
+                f"a statement is answered by Spark, and {found}",
+                "collections can be looked at without it, by `catalog show`",
+                "install Java 17 or 21 and set JAVA_HOME, or put it on the path and unset JAVA_HOME",
+            )
 
 
 def rows_answer(screen: Screen, found: Queried, *, csv: bool) -> Answer:

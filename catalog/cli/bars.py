@@ -15,7 +15,7 @@ from rich.table import Column
 
 from catalog.cli.render import say
 from catalog.engine.plan import StepPlan
-from catalog.notices import Notice, Observer, StepAdvanced, StepBegan, StepCommitted
+from catalog.notices import Notice, Observer, StepAdvanced, StepBegan, StepCommitted, WaitingForLeader
 
 _LINE_EVERY_S = 2.0
 
@@ -90,6 +90,10 @@ def _outcome(done: StepCommitted) -> str:
     return f"{rows}, {decimal(done.bytes_before)} became {decimal(done.bytes_after)}"
 
 
+def _waiting(notice: WaitingForLeader) -> str:
+    return f"waiting for {notice.holder or 'another process'}, which leads the store: {notice.timeout_s:.0f} s at most"
+
+
 class _Lines:
     def __init__(self, console: Console, clock: Clock) -> None:
         self._console, self._clock = console, clock
@@ -105,6 +109,8 @@ class _Lines:
             case StepCommitted(plan):
                 elapsed_s = self._paces[plan.name].elapsed_s
                 say(self._console, f"{plan.name}: {_outcome(notice)}, in {elapsed_s:.1f} s")
+            case WaitingForLeader():
+                say(self._console, _waiting(notice))
             case _:
                 pass
 
@@ -138,6 +144,8 @@ class _Bars:
             case StepCommitted(plan):
                 bar, pace = self._running[plan.name]
                 self._bars.update(bar, completed=pace.rows_total or 1, told=_outcome(notice))
+            case WaitingForLeader():
+                say(self._bars.console, _waiting(notice))
             case _:
                 pass
 

@@ -52,6 +52,7 @@
     ├── UnknownProjectError         install the project, or correct its name
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
+    ├── UnfrozenTypesError          make a version of the types
     ├── StoreTooOldError            upgrade the store with an earlier release first
     ├── StoreTooNewError            upgrade this program
     ├── LogTooNewError              upgrade this program
@@ -73,7 +74,8 @@
     ├── SparkJobError               mend the cause, and start again
     ├── NotInitializedError         open the store as leader once
     ├── NotAStoreError              name the right store
-    │   └── DamagedIdentityError    restore store.json
+    │   ├── DamagedIdentityError    restore store.json
+    │   └── OtherProjectError       name the project
     ├── BeingRemovedError           finish the removal
     ├── CopyTargetError             name an empty place
     ├── UnreadableRowError          mend the row
@@ -183,6 +185,7 @@ from catalog.errors.stores import (
     NotAStoreError,
     NotInitializedError,
     NotRepairableError,
+    OtherProjectError,
     StoreFullError,
     StoreReadOnlyError,
     StoreUnreachableError,
@@ -197,6 +200,7 @@ from catalog.errors.versions import (
     SparkStartError,
     StoreTooNewError,
     StoreTooOldError,
+    UnfrozenTypesError,
     UnknownProjectError,
     UnsupportedMessageError,
     UpgradeNeededError,
@@ -242,6 +246,7 @@ __all__ = [
     "NotRepairableError",
     "NotUndoableError",
     "OtherFeedError",
+    "OtherProjectError",
     "PageError",
     "PreflightError",
     "ProtectedRowError",
@@ -281,6 +286,7 @@ __all__ = [
     "UnfitJsonError",
     "UnfitSchemaError",
     "UnfitShardIdError",
+    "UnfrozenTypesError",
     "UninstructedSchemaError",
     "UnknownCollectionError",
     "UnknownProjectError",

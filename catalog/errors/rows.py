@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from difflib import get_close_matches
+
 from catalog.errors.root import CatalogError, ConstraintError
 
 
@@ -11,7 +13,7 @@ class UnknownCollectionError(CatalogError):
         super().__init__(
             f"there is no collection {name}",
             "a collection is known by its name, or by the type of its keys at this version",
-            f"use one of: {', '.join(known)}",
+            f"{_suggestion(name, known)}use one of: {', '.join(known)}",
             name,
             known,
         )
@@ -175,3 +177,8 @@ class OtherFeedError(CatalogError):
             collection,
             found,
         )
+
+
+def _suggestion(name: str, known: tuple[str, ...]) -> str:
+    close = get_close_matches(name, known, 1)
+    return f"did you mean {close[0]}? else " if close else ""

@@ -19,6 +19,11 @@ class DamagedIdentityError(NotAStoreError):
     NEXT = "restore that file from a copy of the store"
 
 
+class OtherProjectError(NotAStoreError):
+    WHY = "its rows have the types of that project"
+    NEXT = "run this in the folder of that project, or name it as `project` in [tool.catalog] or CATALOG_PROJECT"
+
+
 class BeingRemovedError(CatalogError):
     def __init__(self, uri: str) -> None:
         self.uri = uri

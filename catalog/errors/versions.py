@@ -92,9 +92,21 @@ class GeneratedCodeError(CatalogError):
         super().__init__(
             f"{module} is missing or was not generated from {proto} as it is now",
             "rows would be read with other types than the proto says",
-            f"python -m {gate_name()} codegen",
+            f"python -m {gate_name()} codegen; types that are to change are made a version first, by `catalog create`",
             module,
             proto,
+        )
+
+
+class UnfrozenTypesError(CatalogError):
+    def __init__(self, project: str, version: int) -> None:
+        self.project, self.version = project, version
+        super().__init__(
+            f"nothing can be written: the types of {project} are not those of version {version}",
+            "they were changed after that version was frozen, and no build of it could read what is written now",
+            f'make a version of them, `catalog create "why"`, or undo the change: `python -m {gate_name()} codegen`',
+            project,
+            version,
         )
 
 

@@ -7,7 +7,7 @@ import re
 import uuid
 from dataclasses import asdict, dataclass
 
-from catalog.errors import BeingRemovedError, DamagedIdentityError, NotAStoreError
+from catalog.errors import BeingRemovedError, DamagedIdentityError, NotAStoreError, OtherProjectError
 from catalog.log.storage import Storage
 
 LAYOUT = 1
@@ -88,7 +88,7 @@ def _read(storage: Storage, project: str) -> tuple[Identity, bool] | None:
     except (ValueError, TypeError, AttributeError, RecursionError) as error:
         raise DamagedIdentityError(storage.uri, f"store.json cannot be read: {error}") from error
     if identity.project != project:
-        raise NotAStoreError(storage.uri, f"it belongs to the project {identity.project}, not to {project}")
+        raise OtherProjectError(storage.uri, f"it belongs to the project {identity.project}, not to {project}")
     if identity.layout != LAYOUT:
         raise NotAStoreError(storage.uri, f"its layout is {identity.layout}, and this build knows {LAYOUT}")
     return identity, removing

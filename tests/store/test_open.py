@@ -22,6 +22,7 @@ from catalog.errors import (
     StaleGenerationError,
     StoreTooNewError,
     StoreUnreachableError,
+    UnfrozenTypesError,
     UpgradeNeededError,
 )
 from catalog.handle import Mode
@@ -33,6 +34,7 @@ from catalog.open import open_store
 from catalog.stash.fsck import fsck
 from catalog.upgrade import PROJECT
 from tests.upgrade.golden import COMMAND, INITIAL, INITIALISED_TS, dump
+from tests.upgrade.stores import files_of
 
 SYSTEM = RoleId(system=2)
 
@@ -278,3 +280,16 @@ def test_a_store_whose_stash_is_lost_is_not_taken_for_a_new_one(store: Path) -> 
         with pytest.raises(LostStashError, match="is gone"):
             open_catalog(store)
     assert not (store / "stash").exists()
+
+
+@pytest.mark.parametrize("mode", ["leader", "member"])
+def test_nobody_writes_with_types_that_no_version_was_frozen_with(
+    store: Path, mode: str, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Whoever generates code from changed types without making a version of them is told to; others may read."""
+    monkeypatch.setattr(PROJECT.current_types, "DESCRIPTOR_HASH", "sha256:changed")
+    before = files_of(store)
+    with pytest.raises(UnfrozenTypesError, match=r"`catalog create \"why\"`"):
+        open_catalog(store, mode)
+    assert files_of(store) == before
+    open_catalog(store, "read-only").close()
