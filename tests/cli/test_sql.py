@@ -266,6 +266,8 @@ def test_the_shell_asks_until_its_person_leaves(store: Path, tmp_path: Path) -> 
         assert "starting Spark" in said("FROM item ORDER BY id LIMIT 1;", "1 row")
         child.expect_exact(prompt)
         said("SELECT what I never meant", r"\.+> ")
+        child.send("to")
+        child.expect_exact("to")  # so that a line is being read: an interrupt just before that waits for the next key
         child.sendintr()
         child.expect_exact(prompt)
         said(SLEEP, "asking")
