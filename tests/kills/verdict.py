@@ -51,6 +51,12 @@ def newest(log: Log) -> LogState:
     return log.state(log.verify())
 
 
+def stepped(log: Log, newest: LogState) -> LogState:
+    """As the last step left it: builtins, which are migrated then, have shards of other names in every store."""
+    steps = [one for one in log.commits(1, newest.version) if one.operation is Operation.MIGRATE]
+    return log.state(steps[-1].version) if steps else newest
+
+
 def events_of(log: Log, state: LogState) -> list[Event]:
     return read_events(Journal(log, REGISTRY, state.fence, state))
 
@@ -108,7 +114,7 @@ class Reference:
         log = log_of(store, options)
         state = newest(log)
         version = state.marks[Mark.STASH_VERSION]
-        assert digests(log, state) == self.rows[version]
+        assert digests(log, stepped(log, state)) == self.rows[version]
         assert version >= max((one["ended"] for one in said if "ended" in one), default=self.version)
         self._examine_events(log, state, version, deaths)
         if version >= PROJECT.first_proto:
