@@ -5,6 +5,7 @@ from __future__ import annotations
 import hashlib
 import io
 import json
+import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -124,11 +125,17 @@ def on_screen(*words: str | Path, width: int = 120, **changed: str) -> Iterator[
         encoding="utf-8",
         dimensions=(40, width),
         timeout=TERMINAL_TIMEOUT_S,
+        preexec_fn=_listen_to_interrupts,
     )
     try:
         yield child
     finally:
         child.close(force=True)
+
+
+def _listen_to_interrupts() -> None:
+    """As a terminal has it: what tests that run in the background hand on is that Ctrl-C is ignored."""
+    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ended(child: pexpect.spawn) -> int:
