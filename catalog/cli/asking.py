@@ -12,6 +12,7 @@ from collections.abc import Callable, Iterable, Mapping, Sequence
 from concurrent.futures import Future, ThreadPoolExecutor
 from contextlib import AbstractContextManager
 from dataclasses import dataclass, field, replace
+from functools import partial
 from importlib.util import find_spec
 from typing import TYPE_CHECKING, Any
 
@@ -44,13 +45,16 @@ def relations(environment: Environment, as_of: int | None) -> Relations:
 
 def _builtins(environment: Environment) -> Mapping[str, Relation]:
     from catalog.builtin.keeping import keep  # noqa: PLC0415 - the past has none
-    from catalog.builtin.relations import builtin_relations  # noqa: PLC0415
     from catalog.builtin.run import find  # noqa: PLC0415
+    from catalog.datasource.shard_relations import ShardRelation  # noqa: PLC0415
     from catalog.leading import own_stash  # noqa: PLC0415
 
     place = environment.place
     keeper = keep(place, own_stash(place.project, environment.look().log), None, find)
-    return {} if keeper is None else builtin_relations(keeper)
+    if keeper is None:
+        return {}
+    schemas = {name.object_name: used.schema for name, used in keeper.outcome.used.items()}
+    return {name: ShardRelation(name, schema, partial(keeper.snapshot, name)) for name, schema in schemas.items()}
 
 
 @dataclass(slots=True)

@@ -1,4 +1,4 @@
-"""Builtins as relations of SQL: what a statement can name beside collections. Importing this loads no pyspark."""
+"""Shards as relations of SQL: what a statement can name beside collections. Importing this loads no pyspark."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import TYPE_CHECKING, Final
 import pyarrow as pa
 from pyarrow import types
 
-from catalog.builtin.keeping import Keeper
 from catalog.datasource.shards import shard_dataframe, spark_type
+from catalog.shard.reader import Snapshot
 from catalog.shard.schema import DIFF, Schema
 
 if TYPE_CHECKING:
@@ -26,29 +26,25 @@ _NAMED: Final[tuple[tuple[Callable[[pa.DataType], bool], str], ...]] = (
 
 
 @dataclass(frozen=True, slots=True)
-class BuiltinRelation:
+class ShardRelation:
     name: str
     schema: Schema
-    keeper: Keeper
+    snapshot: Callable[[], Snapshot | None]
+    """What it holds when it is asked for; none: it is empty."""
 
     @property
     def columns(self) -> Mapping[str, str]:
         return {column.name: _type_name(spark_type(column.type)) for column in self.schema.columns}
 
     def frame(self, session: SparkSession) -> DataFrame:
-        """Its rows, each once, as a leader left them."""
+        """Its rows, each once."""
         from pyspark.sql import functions as spark  # noqa: PLC0415 - relations are listed without
 
-        found = self.keeper.snapshot(self.name)
+        found = self.snapshot()
         if found is None:
             return session.createDataFrame([], ", ".join(f"`{name}` {type_}" for name, type_ in self.columns.items()))
         rows = shard_dataframe(session, found).groupBy(*self.columns).agg(spark.sum(DIFF).alias(DIFF))
         return rows.where(rows[DIFF] > 0).drop(DIFF)
-
-
-def builtin_relations(keeper: Keeper) -> Mapping[str, BuiltinRelation]:
-    used = keeper.outcome.used.items()
-    return {name.object_name: BuiltinRelation(name.object_name, own.schema, keeper) for name, own in used}
 
 
 def _type_name(type_: pa.DataType) -> str:
