@@ -54,7 +54,7 @@ if TYPE_CHECKING:
 
 
 _COMPARED_AT_START_MAX = 100_000
-"""Rows of the stash that a start takes the time to compare with a builtin: about a second's worth."""
+"""Rows of the stash that a start takes the time to compare with a builtin; more are left to maintenance."""
 
 
 @dataclass(frozen=True, slots=True)
