@@ -13,10 +13,10 @@ from pathlib import Path
 import pyarrow as pa
 
 from benchmarks.store import in_turns, show
-from catalog.log.delta import DeltaLog
-from catalog.log.protocol import Fence
-from catalog.shard.schema import Column, Schema
-from catalog.shard.shard import Ok, Shard
+from catalog.engine.base.fence import Fence
+from catalog.engine.log.delta import DeltaLog
+from catalog.engine.shard.schema import Column, Schema
+from catalog.engine.shard.shard import Ok, Shard
 
 ID = Column(0, "id", pa.int64(), nullable=False)
 NAME = Column(1, "name", pa.string(), nullable=False)
@@ -35,7 +35,7 @@ def main() -> None:
 
 
 def reading(folder: Path) -> None:
-    """All rows, half of them of a schema with a column that was deleted since and without one that was added."""
+    """Time reading all rows, half of them of a schema with a column since deleted and without one since added."""
     half, fresh, merged = (
         shard(folder / name, NEW if name == "fresh" else OLD) for name in ("half", "fresh", "merged")
     )
@@ -48,7 +48,7 @@ def reading(folder: Path) -> None:
     while merged.compact():
         pass
     for own in (half, fresh, merged):
-        found = own.head.batches(own.head.catch_up())
+        found = own.replica.batches(own.replica.catch_up())
         schemas = sorted({batch.run.schema_id for batch in found})
         print(f"  ({read(own)} rows in {len(found)} batches of schemas {schemas})")
     peers = {"half": half, "fresh": fresh, "merged": merged}
@@ -60,7 +60,7 @@ def reading(folder: Path) -> None:
 
 
 def evolving(folder: Path) -> None:
-    """Adding a column, one commit each; neither shard is rewritten."""
+    """Time adding a column, one commit each; neither shard is rewritten."""
     large, small = shard(folder / "large", NEW), shard(folder / "small", NEW)
     large.append(NEW, rows(NEW, 0, ROWS))
     small.append(NEW, rows(NEW, 0, 1_000))

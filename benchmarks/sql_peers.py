@@ -15,7 +15,7 @@ SQL = "CREATE TABLE orders (id BIGINT, placed TIMESTAMP, amount DECIMAL(18, 2)) 
 
 
 def alembic_rates(folder: Path, rows: int) -> None:
-    """On SQLite, and on PostgreSQL where POSTGRES_DSN names one."""
+    """Print the rates on SQLite, and on PostgreSQL if POSTGRES_DSN names one."""
     places = {"SQLite": f"sqlite:///{folder}/peer.db"}
     if dsn := os.environ.get("POSTGRES_DSN"):
         places["PostgreSQL"] = dsn

@@ -23,10 +23,10 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.transaction import AddAction
 
 from catalog import open_catalog
-from catalog.codec import codec_for
-from catalog.handle import Catalog
-from catalog.log.maintenance import Policy
-from catalog.log.protocol import ROWS, FileKind, State
+from catalog.engine.codec import codec_for
+from catalog.engine.log.maintenance import Policy
+from catalog.engine.log.protocol import ROWS, FileKind, LogState
+from catalog.engine.store.catalog import Catalog
 from catalog.objects import ItemKey, ItemValue, RoleId, SettingKey, SettingValue
 
 SYSTEM = RoleId(system=2)
@@ -44,7 +44,7 @@ def main() -> None:
 
 
 def transactions(folder: Path) -> None:
-    """A one-row transaction in a large store, in a small one, and the bare commit."""
+    """Time a one-row transaction in a large store, in a small one, and the bare commit."""
     large, small = store(folder / "large", 100_000), store(folder / "small", 1_000)
     bare = BareTable(folder / "bare")
     ids = iter(range(1_000_000, 2_000_000))
@@ -60,7 +60,7 @@ def transactions(folder: Path) -> None:
 
 
 def history(folder: Path) -> None:
-    """A transaction and an opening after a long history, against a short one at the same distance from a checkpoint."""
+    """Time a transaction and an opening after a long history and a short one, at equal distance from a checkpoint."""
     young, old = store(folder / "young", 0), store(folder / "old", 0)
     grow(young, 10)
     grow(old, 5_000)
@@ -76,7 +76,7 @@ def history(folder: Path) -> None:
 
 
 def reading(folder: Path) -> None:
-    """Every item as typed columns, opening included, against pyarrow and ptars on the same files."""
+    """Time reading every item as typed columns, opening included, against pyarrow and ptars on the same files."""
     with open_catalog(folder / "large") as catalog:
         catalog._stash.consolidate("item")  # noqa: SLF001 - by itself it would come later
     items = [
@@ -104,7 +104,7 @@ def reading(folder: Path) -> None:
 
 
 def memory() -> None:
-    """Resident memory of a process after many transactions, against fewer."""
+    """Measure the resident memory of a process after many transactions, against fewer."""
     sizes = {count: _resident_mib(count) for count in (1_000, 10_000)}
     print(
         f"resident memory: {sizes[10_000]:.0f} MiB after 10,000 transactions, {sizes[1_000]:.0f} after 1,000:", end=" "
@@ -130,7 +130,7 @@ with tempfile.TemporaryDirectory() as name:
 
 
 def store(path: Path, items: int) -> Catalog:
-    """A store led by this process, with items in consolidated files."""
+    """Return a store led by this process, with items in compacted files."""
     catalog = open_catalog(path)
     for start in range(0, items, 20_000):
         with catalog.transaction() as tx:
@@ -159,10 +159,10 @@ def grow(catalog: Catalog, commits: int) -> None:
 
 
 def align(*catalogs: Catalog) -> None:
-    """Bring each to just after a checkpoint."""
+    """Commit to each store until it is just after a checkpoint."""
     every = Policy().checkpoint_every
     for catalog in catalogs:
-        while catalog.ts - catalog._stash.head.log.checkpointed() >= every or catalog.ts % every != 1:  # noqa: SLF001 - the distance that is to be equal
+        while catalog.ts - catalog._stash.log.last_checkpoint() >= every or catalog.ts % every != 1:  # noqa: SLF001 - the distance that is to be equal
             touch(catalog)
 
 
@@ -171,13 +171,13 @@ def opening(path: Path) -> None:
         _ = catalog.version, catalog.epoch
 
 
-def newest_state(folder: Path) -> State:
+def newest_state(folder: Path) -> LogState:
     with open_catalog(folder / "large", "read-only") as catalog:
-        return catalog._stash.head.state  # noqa: SLF001 - the files that the peer reads too
+        return catalog._stash.state  # noqa: SLF001 - the files that the peer reads too
 
 
 class BareTable:
-    """The same commit without us: one parquet file and one strict commit, with the same fsyncs."""
+    """Do the same commit with delta-rs alone: one parquet file and one strict commit, with the same fsyncs."""
 
     def __init__(self, path: Path) -> None:
         self.path = path

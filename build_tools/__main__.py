@@ -1,11 +1,13 @@
-"""`python -m build_tools`: runs the gate, or says what it needs to run."""
+"""The command `python -m build_tools`: runs the gate, or prints what it needs to run."""
 
+import gc
 import signal
 import sys
 
-signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `… | head` ends the gate like any other program
+gc.disable()  # a run is short and frees what it no longer needs: collections would only walk through syntax trees
+signal.signal(signal.SIGPIPE, signal.SIG_DFL)  # `… | head` ends the gate, as it ends other programs
 try:
-    from .command_line import main
+    from .cli import main
 except ModuleNotFoundError as error:
     if (error.name or "").partition(".")[0] != "google":
         raise

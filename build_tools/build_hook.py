@@ -1,7 +1,7 @@
-"""The package build: generates the code and runs the gate.
+"""The hook of the package build: it runs the gate and generates the code.
 
-Wheels and sdists are refused on findings. Editable installs only warn, so that the tools that mend a finding can
-always be installed.
+Findings stop the build of a wheel or an sdist. An editable install only prints a warning, so that the tools that
+resolve a finding can always be installed.
 """
 
 from __future__ import annotations
@@ -12,9 +12,9 @@ from typing import Any
 from hatchling.builders.hooks.plugin.interface import BuildHookInterface
 
 from .check import check
-from .codegen import generate
 from .findings import Format, render
-from .tree import GateError, find_tree
+from .project_tree import GateError, find_tree
+from .protos.codegen import generate
 
 
 class GateBuildHook(BuildHookInterface[Any]):
@@ -24,7 +24,7 @@ class GateBuildHook(BuildHookInterface[Any]):
         tree = find_tree(Path(self.root), search=False)
         report = check(tree)
         if not report.ok and version != "editable":
-            raise SystemExit(f"{render(report, Format.TEXT)}\nthe package is not built: mend the findings first")
+            raise SystemExit(f"{render(report, Format.TEXT)}\nthe package was not built: resolve the findings first")
         if report.findings or report.notes:
             self.app.display_warning(render(report, Format.TEXT))
         if self.target_name == "wheel":

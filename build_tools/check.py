@@ -1,30 +1,45 @@
-"""The gate: reads a project once, asks every rule, reports everything at once."""
+"""The gate: it reads a project once, runs every rule and reports all findings together."""
 
 from __future__ import annotations
 
 from collections.abc import Callable
 
 from .findings import Report
-from .rules import builtins, dispatch, frozen, migrations, types, usage
-from .tree import Tree
+from .project_tree import ProjectTree
+from .rules import (
+    builtins,
+    constraints,
+    dispatch,
+    field_numbers,
+    frozen,
+    frozen_imports,
+    initialize,
+    migrations,
+    privacy,
+    types,
+)
 from .workspace import Workspace, read_workspace
 
 RULES: tuple[Callable[[Workspace], None], ...] = (
     types.check,
+    field_numbers.check,
     frozen.check,
+    constraints.check,
+    privacy.check,
+    initialize.check,
     dispatch.check,
     migrations.check,
-    usage.check,
+    frozen_imports.check,
     builtins.check,
 )
 
-_CAUSES_FIRST = "VSHTDMIB"
+_CAUSES_FIRST = "VSHTCDMIB"
 _MERGES = {"V403", "V404"}
 _SEEN_IN_MERGES = {"S201", "T110"}
-"""What a merge under way looks like; to mend it apart would undo the other branch."""
+"""Codes that a merge in progress causes too; resolving them separately would undo the other branch."""
 
 
-def check(tree: Tree, *, require_history: bool = False, base: str | None = None) -> Report:
+def check(tree: ProjectTree, *, require_history: bool = False, base: str | None = None) -> Report:
     workspace = read_workspace(tree, base)
     for rule in RULES:
         rule(workspace)

@@ -1,6 +1,6 @@
-"""What the gate says: findings, notes, and how they are printed.
+"""Findings and notes of the gate, and their output formats.
 
-A finding is a mistake that blocks the build; a note is something the gate could not look at.
+A finding is a mistake that blocks the build; a note is a check that the gate could not make.
 """
 
 from __future__ import annotations
@@ -24,9 +24,9 @@ class Finding:
     path: str
     line: int
     what: str
-    """What is wrong here, with the names and numbers of this case."""
+    """The mistake, with the names and numbers of this case."""
     fix: str
-    """The command or the edit that mends it."""
+    """The command or the edit that resolves it."""
 
     @property
     def title(self) -> str:

@@ -1,4 +1,4 @@
-"""Where hatchling finds the build hook of this repository; other projects have it as `catalog`, from the wheel."""
+"""The build hook of this repository, for hatchling; other projects use the hook `catalog` of the wheel."""
 
 import sys
 from pathlib import Path

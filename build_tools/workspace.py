@@ -1,24 +1,35 @@
-"""Everything the gate looks at, read once.
+"""The files of a project that the rules need, read once.
 
-Reading never fails: what cannot be read becomes a finding, and the rules look only at what is there.
+Reading never fails: a file that cannot be read becomes a finding, and the rules use the other files.
 """
 
 from __future__ import annotations
 
-import ast
+import os
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TypeVar
 
-from .descriptors import ProtoError, Types, compile_proto
 from .findings import Finding
-from .hashes import Hashes, parse
-from .history import History
-from .instructions import Instructions, read_instructions
-from .migration import Migration, read_migration
-from .syntax import Dispatch, SyntaxProblemError, Versions, read_build, read_dispatch, read_module, read_versions
-from .tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT_NAME, Tree
+from .project_tree import AMEND, MIGRATION_NAME, RENUMBER, SNAPSHOT_NAME, ProjectTree
+from .protos.types import ProtoError, ProtoTypes, compile_proto
+from .sources.builtin_instructions import DeclaredInstructions, read_instructions
+from .sources.constraints import DeclaredConstraints, read_constraints
+from .sources.frozen_names import read_frozen_names
+from .sources.git_history import GitHistory
+from .sources.hashes import Hashes, parse
+from .sources.migration import MigrationSource, read_migration
+from .sources.privacy import PrivacyPath, read_privacy
+from .sources.type_uses import TypeUses, read_type_uses
+from .sources.version_and_dispatch import (
+    Dispatch,
+    SyntaxProblemError,
+    Versions,
+    read_build,
+    read_dispatch,
+    read_versions,
+)
 
 _Read = TypeVar("_Read")
 _CONFLICT = b"<<<<<<< "
@@ -30,51 +41,66 @@ MERGE_ADVICE = (
 
 @dataclass(slots=True)
 class Workspace:
-    tree: Tree
-    history: History
+    tree: ProjectTree
+    history: GitHistory
     findings: list[Finding] = field(default_factory=list)
     versions: Versions | None = None
-    """Up to the newest version that is more than a number."""
+    """The versions up to the newest one that has more than a number."""
     bumped_to: int | None = None
-    """STASH_VERSION, where nothing but that number says that there is such a version."""
-    current: Types | None = None
-    snapshots: dict[int, Types] = field(default_factory=dict)
+    """STASH_VERSION, if no other file belongs to that version."""
+    current: ProtoTypes | None = None
+    snapshots: dict[int, ProtoTypes] = field(default_factory=dict)
     broken_snapshots: set[int] = field(default_factory=set)
-    """Snapshots that are there but cannot be read."""
+    """Snapshots that exist but cannot be read."""
     hashes: Hashes | None = None
     dispatch: Dispatch | None = None
-    migrations: dict[str, Migration] = field(default_factory=dict)
+    migrations: dict[str, MigrationSource] = field(default_factory=dict)
     broken_migrations: set[str] = field(default_factory=set)
     build: str | None = None
-    """The version of the coming build."""
-    instructions: Instructions | None = field(default_factory=Instructions)
-    """About builtins; nothing where their file cannot be read."""
-    modules: dict[Path, ast.Module] = field(default_factory=dict)
-    """The hand-written modules of the package that are no migrations."""
+    """The number of the coming build."""
+    instructions: DeclaredInstructions | None = field(default_factory=DeclaredInstructions)
+    """The instructions about builtins; None if their file cannot be read."""
+    constraints: DeclaredConstraints | None = None
+    """The constraints on rows; None if their file is missing or cannot be read."""
+    privacy: tuple[PrivacyPath, ...] | None = ()
+    """The paths of texts that `privacy.py` declares, which not every project has; None if it cannot be read."""
+    initialize: TypeUses | None = None
+    """The use of the current types in `initialize.py`; None if it is missing or cannot be read."""
+    frozen_names: dict[Path, tuple[tuple[str, int], ...]] = field(default_factory=dict)
+    """The frozen types that hand-written modules of the package name, except migrations."""
 
     conflicted: set[Path] = field(default_factory=set)
-    """Files with conflict markers, which are read no further."""
+    """Files with conflict markers, which are not read."""
     altered_snapshots: set[int] = field(default_factory=set)
-    """Snapshots that are not what was recorded; what follows from that is not reported apart."""
+    """Snapshots that differ from their recorded hash: what follows from the difference is not reported separately."""
 
     def restore(self, path: Path, is_right: Callable[[bytes], bool] = bool) -> str:
-        """The command that brings back the newest content of a file that was right."""
+        """Return the command that restores the newest right content of a file."""
         return f"git checkout {self.history.revision(path, is_right) or 'HEAD'} -- {self.tree.relative(path)}"
 
     def add(self, code: str, path: Path, what: str, fix: str, line: int = 0) -> None:
         self.findings.append(Finding(code, self.tree.relative(path), line, what, fix))
 
 
-def read_workspace(tree: Tree, base: str | None = None) -> Workspace:
-    workspace = Workspace(tree, History(tree, base))
+def read_workspace(tree: ProjectTree, base: str | None = None) -> Workspace:
+    workspace = Workspace(tree, GitHistory(tree, base))
     workspace.versions = _read(workspace, tree.version, "V400", read_versions)
     workspace.hashes = _read(workspace, tree.hashes, "H300", lambda source: parse(source.decode()))
     workspace.dispatch = _read(workspace, tree.upgrade, "D500", read_dispatch)
     workspace.build = None if workspace.versions is None else read_build(tree.version.read_bytes())
     if tree.builtins.is_file():
         workspace.instructions = _read(workspace, tree.builtins, "B800", read_instructions)
+    if tree.constraints.is_file():
+        workspace.constraints = _read(workspace, tree.constraints, "C900", read_constraints)
+    if tree.privacy.is_file():
+        workspace.privacy = _read(workspace, tree.privacy, "I701", read_privacy)
+    if tree.initialize.is_file():
+        workspace.initialize = _read(
+            workspace, tree.initialize, "I701", lambda source: read_type_uses(source, tree.project)
+        )
     _set_back(workspace)
     _read_types(workspace)
+    _find_altered(workspace)
     _read_modules(workspace)
     return workspace
 
@@ -84,7 +110,7 @@ def _read_types(workspace: Workspace) -> None:
     if tree.objects.is_file():
         workspace.current = _read_proto(workspace, tree.objects)
     else:
-        workspace.add("T100", tree.objects, "proto/objects.proto is not there", workspace.restore(tree.objects))
+        workspace.add("T100", tree.objects, "proto/objects.proto is missing", workspace.restore(tree.objects))
     for path in _files(tree.old):
         name = SNAPSHOT_NAME.fullmatch(path.name)
         if name is None or (versions is not None and int(name["version"]) not in versions.snapshots):
@@ -94,6 +120,13 @@ def _read_types(workspace: Workspace) -> None:
             workspace.broken_snapshots.add(int(name["version"]))
         else:
             workspace.snapshots[int(name["version"])] = types
+
+
+def _find_altered(workspace: Workspace) -> None:
+    recorded = workspace.hashes.snapshots if workspace.hashes is not None else {}
+    for version, types in workspace.snapshots.items():
+        if version in recorded and recorded[version].hash != types.hash:
+            workspace.altered_snapshots.add(version)
 
 
 def _read_modules(workspace: Workspace) -> None:
@@ -107,17 +140,20 @@ def _read_modules(workspace: Workspace) -> None:
                 workspace.migrations[path.stem] = migration
     for path in _files(tree.migration_tests):
         _conflicted(workspace, path, path.read_bytes())
-    told = {tree.version} if workspace.versions is None else set()
-    told |= {tree.upgrade} if workspace.dispatch is None else set()
-    told |= {tree.builtins} if workspace.instructions is None else set()
+    reported = {tree.version} if workspace.versions is None else set()
+    reported |= {tree.upgrade} if workspace.dispatch is None else set()
+    reported |= {tree.builtins} if workspace.instructions is None else set()
+    reported |= {tree.constraints} if workspace.constraints is None else set()
+    reported |= {tree.privacy} if workspace.privacy is None else set()
+    reported |= {tree.initialize} if workspace.initialize is None else set()
     for path in _package_modules(tree):
-        module = None if path in told else _read(workspace, path, "I701", read_module)
-        if module is not None:
-            workspace.modules[path] = module
+        names = None if path in reported else _read(workspace, path, "I701", read_frozen_names)
+        if names is not None:
+            workspace.frozen_names[path] = names
 
 
 def _set_back(workspace: Workspace) -> None:
-    """Where the version was bumped alone, let the rules look at the versions that were made."""
+    """Set a version that was bumped alone back to the newest complete one, for the other rules."""
     tree, versions, hashes = workspace.tree, workspace.versions, workspace.hashes
     if versions is None or hashes is None or not hashes.snapshots:
         return
@@ -133,7 +169,7 @@ def _set_back(workspace: Workspace) -> None:
 def _read(workspace: Workspace, path: Path, code: str, reader: Callable[[bytes], _Read]) -> _Read | None:
     relative = workspace.tree.relative(path)
     if not path.is_file():
-        workspace.add(code, path, f"{relative} is not there", workspace.restore(path))
+        workspace.add(code, path, f"{relative} is missing", workspace.restore(path))
         return None
     source = path.read_bytes()
     if _conflicted(workspace, path, source):
@@ -142,7 +178,7 @@ def _read(workspace: Workspace, path: Path, code: str, reader: Callable[[bytes],
         return reader(source)
     except SyntaxProblemError as problem:
         restore = workspace.restore(path, lambda content: _reads(reader, content))
-        workspace.add(code, path, problem.message, f"mend {relative}, or {restore}", problem.line)
+        workspace.add(code, path, problem.message, f"correct {relative}, or {restore}", problem.line)
     except ValueError as error:
         restore = workspace.restore(path, lambda content: _reads(reader, content))
         workspace.add(code, path, f"{relative}: {error}", f"{restore}, then {AMEND}")
@@ -157,7 +193,7 @@ def _reads(reader: Callable[[bytes], object], content: bytes) -> bool:
     return True
 
 
-def _read_proto(workspace: Workspace, path: Path) -> Types | None:
+def _read_proto(workspace: Workspace, path: Path) -> ProtoTypes | None:
     source = path.read_bytes()
     if _conflicted(workspace, path, source):
         return None
@@ -173,22 +209,18 @@ def _proto_advice(message: str) -> tuple[str, str]:
     if 'Import "' in message:
         return "T102", "copy the messages you need into the file and remove the import"
     if 'Option "(' in message:
-        return "T103", "remove the option; say in a comment what it said"
+        return "T103", "remove the option; write its meaning in a comment"
     return "T101", "correct the line that protoc names"
 
 
 def _conflicted(workspace: Workspace, path: Path, source: bytes) -> bool:
-    lines = source.splitlines()
-    for number, line in enumerate(lines, start=1):
+    if _CONFLICT not in source:
+        return False
+    for number, line in enumerate(source.splitlines(), start=1):
         if line.startswith(_CONFLICT):
             workspace.conflicted.add(path)
-            workspace.add(
-                "V404",
-                path,
-                "the file has conflict markers; two branches may both have made a version",
-                MERGE_ADVICE,
-                number,
-            )
+            what = "the file has conflict markers; two branches may both have made a version"
+            workspace.add("V404", path, what, MERGE_ADVICE, number)
             return True
     return False
 
@@ -197,9 +229,14 @@ def _files(folder: Path) -> list[Path]:
     return sorted(path for path in folder.iterdir() if path.is_file()) if folder.is_dir() else []
 
 
-def _package_modules(tree: Tree) -> Iterator[Path]:
-    if tree.package.is_dir():
-        for path in sorted(tree.package.rglob("*.py")):
-            outside = tree.generated not in path.parents and tree.package / "_gate" not in path.parents
-            if outside and not (path.parent == tree.migrations and MIGRATION_NAME.fullmatch(path.stem)):
-                yield path
+def _package_modules(tree: ProjectTree) -> Iterator[Path]:
+    """Yield everything named as a module, except migrations, generated code and a gate in the package."""
+    left_out = {tree.generated, tree.package / "_gate"}
+    for name, folders, files in os.walk(tree.package):
+        folder = Path(name)
+        for file in (*files, *folders):
+            if file.endswith(".py") and not (
+                folder == tree.migrations and MIGRATION_NAME.fullmatch(file.removesuffix(".py"))
+            ):
+                yield folder / file
+        folders[:] = [inner for inner in folders if folder / inner not in left_out]

@@ -1,7 +1,7 @@
-"""The builtins of this repository's catalog, how data of earlier builds become theirs, and what their rows follow from.
+"""The builtins of this repository's catalog: their schemas, the instructions that migrate them, and their derivations.
 
-Whoever changes a schema here adds an instruction to `MIGRATIONS` for the coming build. Instructions are never removed,
-and never added to a build after a later one was released.
+A change of a schema needs an instruction in `MIGRATIONS` for the coming build. Instructions are never removed, and
+never added to a build after a later one was released.
 """
 
 from __future__ import annotations
@@ -10,18 +10,22 @@ from collections.abc import Iterator
 from functools import partial
 from typing import Any, Final
 
-import pyarrow as pa
-
-from catalog.builtin import measures
-from catalog.builtin.columns import Row
-from catalog.builtin.declared import Builtin, BuiltinName, Declared, Instruction
-from catalog.builtin.deriving import Derivation
+from catalog.authoring import (
+    BuildVersion,
+    Builtin,
+    BuiltinName,
+    Column,
+    Declaration,
+    Derivation,
+    Instruction,
+    Row,
+    Schema,
+    store_metrics,
+)
 from catalog.objects import OBJECT_TYPE_TABLE, AuditEventType, MigrationState, ObjectType
-from catalog.project import Build
-from catalog.shard.schema import Column, Schema
 from catalog.version import BUILD
 
-_TIME = pa.timestamp("us", tz="UTC")
+_TIME: Final = "timestamp[us, tz=UTC]"
 
 
 def _table(name: str, *columns: Column) -> Builtin:
@@ -30,51 +34,51 @@ def _table(name: str, *columns: Column) -> Builtin:
 
 MIGRATION_HISTORY: Final = _table(
     "migration_history",
-    Column(0, "event_id", pa.int64(), nullable=False),
-    Column(1, "version", pa.int64(), nullable=False),
-    Column(2, "previous", pa.int64(), nullable=False),
-    Column(3, "name", pa.string(), nullable=False),
-    Column(4, "state", pa.string(), nullable=False),
-    Column(5, "build", pa.string(), nullable=False),
-    Column(6, "deploy_generation", pa.int64(), nullable=False),
-    Column(7, "epoch", pa.int64(), nullable=False),
+    Column(0, "event_id", "int64", nullable=False),
+    Column(1, "version", "int64", nullable=False),
+    Column(2, "previous", "int64", nullable=False),
+    Column(3, "name", "string", nullable=False),
+    Column(4, "state", "string", nullable=False),
+    Column(5, "build", "string", nullable=False),
+    Column(6, "deploy_generation", "int64", nullable=False),
+    Column(7, "epoch", "int64", nullable=False),
     Column(8, "started_at", _TIME, nullable=False),
     Column(9, "completed_at", _TIME),
-    Column(10, "rows_before", pa.int64()),
-    Column(11, "rows_after", pa.int64()),
-    Column(12, "bytes_before", pa.int64()),
-    Column(13, "bytes_after", pa.int64()),
-    Column(14, "error", pa.string()),
+    Column(10, "rows_before", "int64"),
+    Column(11, "rows_after", "int64"),
+    Column(12, "bytes_before", "int64"),
+    Column(13, "bytes_after", "int64"),
+    Column(14, "error", "string"),
 )
-"""Every run of a step, as `migration_event` has it."""
+"""Every run of a step, from `migration_event`."""
 
 AUDIT_EVENTS: Final = _table(
     "audit_events",
-    Column(0, "event_id", pa.int64(), nullable=False),
+    Column(0, "event_id", "int64", nullable=False),
     Column(1, "occurred_at", _TIME),
-    Column(2, "event_type", pa.string(), nullable=False),
-    Column(3, "object_type", pa.string(), nullable=False),
-    Column(4, "object_id", pa.string(), nullable=False),
-    Column(5, "object_name", pa.string(), nullable=False),
-    Column(6, "actor", pa.string(), nullable=False),
-    Column(7, "reason", pa.string()),
+    Column(2, "event_type", "string", nullable=False),
+    Column(3, "object_type", "string", nullable=False),
+    Column(4, "object_id", "string", nullable=False),
+    Column(5, "object_name", "string", nullable=False),
+    Column(6, "actor", "string", nullable=False),
+    Column(7, "reason", "string"),
 )
-"""Who did what, as `audit_log` has it."""
+"""Actions of users, from `audit_log`."""
 
 OBJECT_DEPENDENCIES: Final = _table(
     "object_dependencies",
-    Column(0, "object_type", pa.string(), nullable=False),
-    Column(1, "object_id", pa.string(), nullable=False),
-    Column(2, "needs_object_type", pa.string(), nullable=False),
-    Column(3, "needs_object_id", pa.string(), nullable=False),
+    Column(0, "object_type", "string", nullable=False),
+    Column(1, "object_id", "string", nullable=False),
+    Column(2, "needs_object_type", "string", nullable=False),
+    Column(3, "needs_object_id", "string", nullable=False),
 )
-"""Which object cannot be without which: what it is in, its owner, the roles that it is a member of."""
+"""The objects that each object needs: its container, its owner, the roles that it is a member of."""
 
-STORE_METRICS: Final = Builtin(BuiltinName("catalog", OBJECT_TYPE_TABLE, "store_metrics"), measures.SCHEMA)
+STORE_METRICS: Final = Builtin(BuiltinName("catalog", OBJECT_TYPE_TABLE, "store_metrics"), store_metrics.SCHEMA)
 """Rows and bytes of each collection over time; written by upgrades and maintenance, never by ordinary commits."""
 
 MIGRATIONS: Final[tuple[Instruction, ...]] = ()
-"""`Instruction(Build(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)`, and so on, in the order of builds."""
+"""`Instruction(BuildVersion(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)`, and so on, in the order of builds."""
 
 _NEEDED: Final = {
     "role": (("role", "member_of"),),
@@ -84,7 +88,7 @@ _NEEDED: Final = {
     "cluster": (("role", "owner_id"),),
     "cluster_replica": (("cluster", "cluster_id"), ("role", "owner_id")),
 }
-"""Of each type of object, which field names what it needs."""
+"""The fields of each type of object that name an object it needs."""
 
 
 def _migration_history(key: Any, value: Any) -> Iterator[Row]:  # noqa: ANN401 - messages of the stash
@@ -128,7 +132,7 @@ def _object_dependencies(name: str, key: Any, value: Any) -> Iterator[Row]:  # n
 
 
 def _id(identity: Any) -> str:  # noqa: ANN401 - a number, or the id of a role
-    """The form that the audit log has: a role is "s2", "u1000" or "p"."""
+    """Return an id in the form of the audit log: a role is "s2", "u1000" or "p"."""
     if isinstance(identity, int):
         return str(identity)
     kind = identity.WhichOneof("value") or ""
@@ -136,7 +140,7 @@ def _id(identity: Any) -> str:  # noqa: ANN401 - a number, or the id of a role
 
 
 def _word(enum: Any, number: int) -> str:  # noqa: ANN401 - of the generated code
-    """The name of a number without the name of its enum; the number itself, if a newer build gave it a meaning."""
+    """Return the name of an enum value without its prefix, or the number if this build has no name for it."""
     prefix = next(iter(enum.keys())).removesuffix("UNSPECIFIED")
     return enum.Name(number).removeprefix(prefix).lower() if number in enum.values() else str(number)
 
@@ -150,8 +154,8 @@ def _microseconds(value: Any, name: str) -> int | None:  # noqa: ANN401 - as abo
     return None if found is None else found * 1000
 
 
-DECLARED: Final = Declared(
-    Build.parse(BUILD),
+DECLARED: Final = Declaration(
+    BuildVersion.parse(BUILD),
     (MIGRATION_HISTORY, AUDIT_EVENTS, OBJECT_DEPENDENCIES, STORE_METRICS),
     MIGRATIONS,
     {

@@ -1,6 +1,6 @@
-"""What rows of this repository's catalog must agree with, and since which version."""
+"""The constraints on rows of this repository's catalog: unique fields and references, each with its first version."""
 
-from catalog.stash.constraints import Constraints, Reference, Unique
+from catalog.authoring import Constraints, Reference, Unique
 
 CONSTRAINTS = Constraints(
     uniques=(

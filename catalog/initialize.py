@@ -1,7 +1,8 @@
-"""What a new store of this repository's catalog holds: seeded at the current version, never migrated there."""
+"""The rows of a new store of this repository's catalog, written at the current version and never migrated there."""
 
 from __future__ import annotations
 
+from catalog.authoring import Transaction
 from catalog.objects import (
     OBJECT_TYPE_SCHEMA,
     AclItem,
@@ -27,7 +28,6 @@ from catalog.objects import (
     SystemPrivilegeKey,
     SystemPrivilegeValue,
 )
-from catalog.stash.transaction import Transaction
 
 PUBLIC = RoleId(public=Empty())
 SYSTEM = RoleId(system=2)

@@ -1,6 +1,6 @@
 """The current types, by name: `from catalog.objects import RoleKey, RoleValue`."""
 
-from catalog.project import load_generated
+from catalog.authoring import load_generated
 
 load_generated("catalog", "objects", "proto/objects.proto")
 

@@ -1,7 +1,7 @@
-"""The dispatch: which migration leads on from a version.
+"""The dispatch: the migration that follows each version, and the project as the engine gets it.
 
-One version at a time, always to the next. Each arm imports its module itself, so that a store that is up to date
-loads none of them.
+A migration leads to the next version, never further. Each arm imports its own module, so that a store that is up to
+date loads none of them.
 """
 
 from __future__ import annotations
@@ -9,22 +9,20 @@ from __future__ import annotations
 from collections.abc import Mapping
 from typing import TYPE_CHECKING, assert_never
 
+from catalog.authoring import BuildVersion, MigrationModule, Project, Transaction
 from catalog.constraints import CONSTRAINTS
-from catalog.private import PRIVACY
-from catalog.project import Build, MigrationModule, Project
-from catalog.stash.transaction import Transaction
+from catalog.privacy import PRIVACY
 from catalog.version import BUILD, FIRST_PROTO_VERSION, MIN_STASH_VERSION, STASH_VERSION, StashVersion, parse_version
 
 if TYPE_CHECKING:
-    from catalog.builtin.declared import Declared
-    from catalog.generator.samples import Sample
+    from catalog.authoring import Declaration, Sample
 
 
-def migration_from(version: StashVersion, build: Build) -> MigrationModule | None:
-    """The migration that a store of this version needs next; none if it is up to date.
+def migration_from(version: StashVersion, build: BuildVersion) -> MigrationModule | None:
+    """Return the migration that a store of this version needs next, or None if it is up to date.
 
-    `build` is there for guards: a case such as `case 17 if build < Build(0, 50)` directly before `case 17` runs
-    another migration for those builds.
+    `build` is for guards: `case 17 if build < BuildVersion(0, 50)` directly before `case 17` selects another migration
+    for those builds.
     """
     match version:
         case 14:
@@ -77,7 +75,7 @@ def _samples(version: int) -> Mapping[str, Sample]:
     return samples(version)
 
 
-def _builtins() -> Declared:
+def _builtins() -> Declaration:
     from catalog.builtins import DECLARED
 
     return DECLARED
@@ -88,7 +86,7 @@ PROJECT = Project(
     minimum=MIN_STASH_VERSION,
     first_proto=FIRST_PROTO_VERSION,
     current=STASH_VERSION,
-    build=Build.parse(BUILD),
+    build=BuildVersion.parse(BUILD),
     migration_from=lambda version, build: migration_from(parse_version(version), build),
     constraints=CONSTRAINTS,
     initialize=_initialize,

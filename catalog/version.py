@@ -1,6 +1,6 @@
 """The versions of the stash that this build knows.
 
-`build_tools` reads and sets these numbers; nobody else does.
+`build_tools` reads and sets these numbers; do not edit them by hand.
 """
 
 from typing import Final, Literal, cast, get_args
@@ -23,7 +23,7 @@ BUILD: Final = "0.2.0.dev0"
 
 
 def parse_version(number: int) -> StashVersion:
-    """The only way in: whatever passes here has an arm in the dispatch."""
+    """Return the version as a literal, or raise if this build has no arm for it in the dispatch."""
     if number < MIN_STASH_VERSION:
         raise StoreTooOldError(number, MIN_STASH_VERSION)
     if number not in get_args(StashVersion):

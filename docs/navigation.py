@@ -1,4 +1,4 @@
-"""The navigation of the site, in `zensical.toml`: every page stands there once, and nothing that is no page."""
+"""The navigation of the site in `zensical.toml`: it must list every page once, and nothing else."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ from docs.website import CONFIGURATION, FROM_THE_TOP, INSTEAD
 
 
 def misplaced() -> list[str]:
-    """What is wrong with the navigation, and how to mend it."""
+    """Return the problems of the navigation, each with its fix."""
     pages = [str(page.relative_to(ROOT / "docs")) for page in sorted((ROOT / "docs").rglob("*.md"))]
     known = {*pages, *FROM_THE_TOP.values(), *INSTEAD.values()}
     listed = Counter(entries(navigation()))
@@ -19,7 +19,7 @@ def misplaced() -> list[str]:
     return [
         *(f"docs/{page} is in no navigation; add it to nav in {name}" for page in pages if page not in listed),
         *(f"{page} is in the navigation {count} times" for page, count in listed.items() if count > 1),
-        *(f"{page} is in the navigation and is no page; take it out of {name}" for page in listed.keys() - known),
+        *(f"{page} is in the navigation and does not exist; remove it from {name}" for page in listed.keys() - known),
     ]
 
 
@@ -29,7 +29,7 @@ def navigation() -> list[object]:
 
 
 def entries(found: object) -> Iterator[str]:
-    """The pages of a part of the navigation, however deep."""
+    """Yield the pages of a part of the navigation, at any depth."""
     match found:
         case str():
             yield found
@@ -40,4 +40,4 @@ def entries(found: object) -> Iterator[str]:
             for entry in found.values():
                 yield from entries(entry)
         case _:
-            raise TypeError(f"{found!r} is no part of a navigation")
+            raise TypeError(f"{found!r} is not part of a navigation")

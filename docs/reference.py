@@ -1,6 +1,6 @@
-"""Writes the generated pages and pictures, and checks that they, all links and the navigation are right.
+"""The check of the documentation: generated pages and pictures, links, navigation, tables of contents of packages.
 
-Without `--write` nothing is changed: a page that differs from what would be written is an error.
+With `--write`, generated pages are written. Without it nothing changes: an outdated page is an error.
 """
 
 from __future__ import annotations
@@ -8,7 +8,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable, Mapping
 
-from docs.links import ROOT, broken_links
+from docs.links import ROOT, broken_links, missing_files
 from docs.navigation import misplaced
 from docs.writers.commands import command_line
 from docs.writers.errors import error_classes
@@ -17,7 +17,7 @@ from docs.writers.glossary import glossary
 from docs.writers.home import home
 from docs.writers.interface import interface
 from docs.writers.layers import layers
-from docs.writers.modules import modules
+from docs.writers.modules import missing_modules, modules
 from docs.writers.paths import commit_path, step_path
 
 PAGES: Mapping[str, Callable[[], str]] = {
@@ -42,10 +42,10 @@ def main() -> int:
         if "--write" in sys.argv[1:]:
             page.write_text(text, encoding="utf-8")
         elif not page.is_file() or page.read_text(encoding="utf-8") != text:
-            problems.append(f"{path} is not what the code says; write it anew: ./dev docs --write")
+            problems.append(f"{path} is outdated; write it with ./dev docs --write")
     for page in [*ROOT.glob("*.md"), *sorted((ROOT / "docs").rglob("*.md"))]:
-        problems += broken_links(page)
-    problems += misplaced()
+        problems += [*broken_links(page), *missing_files(page)]
+    problems += [*misplaced(), *missing_modules()]
     print("\n".join(problems) or "docs: generated pages are current, links and navigation are right")
     return 1 if problems else 0
 

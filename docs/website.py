@@ -1,7 +1,7 @@
-"""Builds the site of the documentation in `site/`: every page, from packages alone, with nothing fetched.
+"""The builder of the documentation site in `site/`; it downloads nothing.
 
-The pages are laid out in a scratch folder first, as the site has them: those of the repository's top folder beside
-those of `docs/`, with their links rewritten. What the builder says is a warning is an error.
+The pages are laid out in a scratch folder first: those of the repository's top folder beside those of `docs/`, with
+their links rewritten. A warning of the site generator is an error.
 """
 
 from __future__ import annotations
@@ -20,9 +20,9 @@ from docs.writers.types import types
 CONFIGURATION = ROOT / "zensical.toml"
 COLOUR = re.compile(r"\x1b\[[\d;]*m")
 FROM_THE_TOP = {"CONTRIBUTING.md": "contributing.md", "CHANGELOG.md": "changelog.md"}
-"""Pages of the top folder, and where the site has them."""
+"""Pages of the top folder, and their paths on the site."""
 INSTEAD = {"README.md": "index.md", "proto/objects.proto": "reference/types.md"}
-"""Files that links lead to, and the pages that the site has in their place."""
+"""Files that links lead to, and the pages of the site that replace them."""
 
 
 def main() -> int:
@@ -33,7 +33,7 @@ def main() -> int:
 
 
 def build(site: Path) -> str:
-    """Make the site anew; answer what is wrong with it, if anything is."""
+    """Build the site; return the problems as text, empty if there are none."""
     with tempfile.TemporaryDirectory() as scratch:
         folder = Path(scratch)
         lay_out(folder / "docs")
@@ -48,15 +48,15 @@ def build(site: Path) -> str:
             check=False,
         )
         if done.returncode != 0 or "No issues found" not in done.stdout:
-            told = COLOUR.sub("", done.stdout).partition("Traceback")[0]
-            return f"docs: the site cannot be built\n{told.rstrip()}"
+            output = COLOUR.sub("", done.stdout).partition("Traceback")[0]
+            return f"docs: the site cannot be built\n{output.rstrip()}"
         shutil.rmtree(site, ignore_errors=True)
         shutil.copytree(folder / "site", site)
     return ""
 
 
 def lay_out(folder: Path) -> None:
-    """The pages as the site has them, and what they show."""
+    """Copy the pages and their images as the site needs them."""
     shutil.copytree(ROOT / "docs", folder, ignore=shutil.ignore_patterns("*.py", "__pycache__", "writers"))
     for page in folder.rglob("*.md"):
         own = Path("docs", page.relative_to(folder))
@@ -67,7 +67,7 @@ def lay_out(folder: Path) -> None:
 
 
 def relinked(text: str, own: Path) -> str:
-    """A page with its links as they are on the site; `own` is where the repository has it."""
+    """Return a page with the links of the site; `own` is its path in the repository."""
     folder = place_of(own).parent
     code = without_code(text)
     pieces, end = [], 0
@@ -81,7 +81,7 @@ def relinked(text: str, own: Path) -> str:
 
 
 def place_of(own: Path) -> Path:
-    """Where the site has a file of the repository."""
+    """Return the path on the site of a file of the repository."""
     there = (FROM_THE_TOP | INSTEAD).get(str(own))
     if there is not None:
         return Path(there)

@@ -1,5 +1,5 @@
-"""Spark looks for packages named so, and finds `spark.read.format("catalog")` here without a call to register it."""
+"""The data source `catalog` under a name that Spark searches, so that `spark.read.format("catalog")` needs no call."""
 
-from catalog.datasource.source import CatalogDataSource as DefaultSource
+from catalog.engine.spark.datasource.source import CatalogDataSource as DefaultSource
 
 __all__ = ["DefaultSource"]

@@ -27,6 +27,7 @@ _FLAGS = (
     "--headless=new",
     "--no-sandbox",  # root has none, and the pages are our own
     "--disable-gpu",
+    "--disable-software-rasterizer",  # pages are drawn without a GPU, and not by one in software either
     "--disable-dev-shm-usage",
     "--disable-background-networking",
     "--disable-component-update",
@@ -45,6 +46,7 @@ class Page:
 
     _browser: Browser
     _session: str
+    _context: str
     errors: list[str] = field(default_factory=list)
     """What was logged as an error, raised and not caught, or asked for and not had."""
     requests: list[str] = field(default_factory=list)
@@ -81,6 +83,10 @@ class Page:
 
         self._browser.wait(is_so, expression)
         return seen
+
+    def close(self) -> None:
+        """Forget the page and its storage: one that stays open may go on drawing until the tests end."""
+        self._browser.call("Target.disposeBrowserContext", {"browserContextId": self._context})
 
     def resize(self, width: int, height: int) -> None:
         self.call("Emulation.setDeviceMetricsOverride", width=width, height=height, deviceScaleFactor=1, mobile=False)
@@ -140,18 +146,32 @@ class Browser:
         self._next_id = 0
         self._results: dict[int, dict[str, Any]] = {}
         self._pages: dict[str, Page] = {}
+        self.open_pages: list[Page] = []
 
     def page(self, *, width: int = 1280, height: int = 900, scheme: str = "light") -> Page:
         context = self.call("Target.createBrowserContext", {})["browserContextId"]
         target = self.call("Target.createTarget", {"url": "about:blank", "browserContextId": context})["targetId"]
         session = self.call("Target.attachToTarget", {"targetId": target, "flatten": True})["sessionId"]
-        page = self._pages[session] = Page(self, session)
+        page = self._pages[session] = Page(self, session, context)
+        self.open_pages.append(page)
         for domain in ("Page", "Runtime", "Network", "Log"):
             page.call(f"{domain}.enable")
         page.call("Target.setAutoAttach", autoAttach=True, waitForDebuggerOnStart=True, flatten=True)
         page.resize(width, height)
         page.prefer(scheme)
         return page
+
+    @contextlib.contextmanager
+    def closing(self) -> Iterator[Browser]:
+        """Close in the end every page that was opened meanwhile."""
+        before = list(self.open_pages)
+        try:
+            yield self
+        finally:
+            for page in self.open_pages:
+                if page not in before:
+                    page.close()
+            self.open_pages = before
 
     def call(self, method: str, parameters: dict[str, Any], session: str | None = None) -> dict[str, Any]:
         own = self._send(method, parameters, session)
@@ -208,9 +228,16 @@ class Browser:
             page.hear(method, told)
 
 
+@pytest.fixture
+def browser(chromium: Browser) -> Iterator[Browser]:
+    """Chromium for one test; the pages that the test opens are closed after it."""
+    with chromium.closing():
+        yield chromium
+
+
 @pytest.fixture(scope="session")
-def browser(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
-    """Chromium, if it is there."""
+def chromium(tmp_path_factory: pytest.TempPathFactory) -> Iterator[Browser]:
+    """Chromium, if it is there, for all tests."""
     program = next((found for name in PROGRAMS if (found := shutil.which(name))), None)
     if program is None:
         pytest.skip(f"there is no {', '.join(PROGRAMS)} on this machine; on Debian: apt-get install chromium")

@@ -1,15 +1,20 @@
-"""Rules about the instructions in `builtins.py`, against what was released, and about the fingerprints of releases."""
+"""Rules about the instructions in `builtins.py`, compared with releases, and about the fingerprints of releases."""
 
 from __future__ import annotations
 
 import json
 import re
 
-from ..hashes import Hashes, is_release, release_order
-from ..history import Release
-from ..instructions import EXAMPLE, INSTRUCTIONS, Instruction, Instructions, read_instructions
-from ..syntax import SyntaxProblemError
-from ..tree import command
+from ..project_tree import command
+from ..sources.builtin_instructions import (
+    EXAMPLE,
+    INSTRUCTIONS,
+    DeclaredInstruction,
+    DeclaredInstructions,
+    readable_instructions,
+)
+from ..sources.git_history import RecordedRelease
+from ..sources.hashes import Hashes, is_release, release_order
 from ..workspace import Workspace
 
 _GOLDEN = "./dev golden"
@@ -19,7 +24,7 @@ def check(workspace: Workspace) -> None:
     instructions = workspace.instructions
     if instructions is not None:
         for problem in instructions.problems:
-            fix = f"write each out: {EXAMPLE}"
+            fix = f"write each instruction as a literal: {EXAMPLE}"
             workspace.add("B800", workspace.tree.builtins, problem.message, fix, problem.line)
         _check_twice(workspace, instructions)
         _check_coming(workspace, instructions)
@@ -27,26 +32,26 @@ def check(workspace: Workspace) -> None:
     _check_fingerprints(workspace)
 
 
-def _check_twice(workspace: Workspace, instructions: Instructions) -> None:
+def _check_twice(workspace: Workspace, instructions: DeclaredInstructions) -> None:
     first: dict[tuple[str, str], int] = {}
     for one, line in instructions.written:
         before = first.setdefault((one.build, one.name), line)
         if before != line:
             what = f"{one.name} already has an instruction for {one.build}, in line {before}"
-            fix = "keep the one that is meant; a replacement includes every evolution"
+            fix = "keep the intended one; a replacement includes every evolution"
             workspace.add("B804", workspace.tree.builtins, what, fix, line)
 
 
-def _check_coming(workspace: Workspace, instructions: Instructions) -> None:
+def _check_coming(workspace: Workspace, instructions: DeclaredInstructions) -> None:
     coming = _coming(workspace)
     for one, line in instructions.written:
         if coming is not None and release_order(one.build) > release_order(coming):
             what = f"{one} is for {one.build}, and the coming build is {coming}"
-            fix = f"give it to {coming}, or raise BUILD in {workspace.tree.relative(workspace.tree.version)} first"
+            fix = f"assign it to {coming}, or raise BUILD in {workspace.tree.relative(workspace.tree.version)} first"
             workspace.add("B803", workspace.tree.builtins, what, fix, line)
 
 
-def _check_released(workspace: Workspace, instructions: Instructions) -> None:
+def _check_released(workspace: Workspace, instructions: DeclaredInstructions) -> None:
     releases = _releases(workspace)
     frozen = {
         one: number
@@ -70,46 +75,48 @@ def _check_released(workspace: Workspace, instructions: Instructions) -> None:
             _add_late(workspace, line, one, {number: releases[number] for number in without})
 
 
-def _add_gone(workspace: Workspace, line: int, gone: Instruction, release: str, instead: Instruction | None) -> None:
+def _add_gone(
+    workspace: Workspace, line: int, gone: DeclaredInstruction, release: str, instead: DeclaredInstruction | None
+) -> None:
     path = workspace.tree.builtins
-    state = "is gone" if instead is None else f"now says {instead.mechanism}"
-    revision = workspace.history.revision(path, lambda source: gone in _readable(source))
+    state = "is missing" if instead is None else f"is now {instead.mechanism}"
+    revision = workspace.history.revision(path, lambda source: gone in readable_instructions(source))
     found = "" if revision is None else f"; git show {revision}:./{workspace.tree.relative(path)} has it"
     fix = (
         f"put it back into {INSTRUCTIONS}{found}\n"
-        f"it may go when no build before {gone.build} can be upgraded any more: {command('retire N')}"
+        f"it can be removed when no build before {gone.build} can be upgraded any more: {command('retire N')}"
     )
     if instead is not None:
-        fix = f"put {gone.mechanism} back{found}\nwhat changes now is an instruction for the coming build"
+        fix = f"put {gone.mechanism} back{found}\nmake the new change an instruction for the coming build"
     workspace.add("B801", path, f"{gone} was released in {release} and {state}", fix, line)
 
 
-def _add_late(workspace: Workspace, line: int, late: Instruction, without: dict[str, Release]) -> None:
+def _add_late(workspace: Workspace, line: int, late: DeclaredInstruction, without: dict[str, RecordedRelease]) -> None:
     newest, coming = list(without)[-1], _coming(workspace)
     named = ", ".join(f"{number} ({release.where})" for number, release in without.items())
     if coming is not None and release_order(coming) > release_order(newest):
-        fix = f"give it to the coming build, {coming}"
+        fix = f"assign it to the coming build, {coming}"
     else:
         fix = (
             f"make the change in a build after {newest}; a patch of an earlier one cannot have it\n"
             "(if this branch will be merged where that was released: git rebase first)"
         )
-    what = f"{late} is not in what was released already: {named}"
+    what = f"{late} is missing from earlier releases: {named}"
     workspace.add("B802", workspace.tree.builtins, what, fix, line)
 
 
-def _releases(workspace: Workspace) -> dict[str, Release]:
-    """Every release that is known, here or in history."""
+def _releases(workspace: Workspace) -> dict[str, RecordedRelease]:
+    """Return every known release, of this checkout or of its history."""
     found = dict(workspace.history.releases)
     hashes, where = workspace.hashes or Hashes(), workspace.tree.relative(workspace.tree.hashes)
     for number in hashes.released:
-        here = Release(where, hashes.instructions_of(number), earlier=True)
+        here = RecordedRelease(where, hashes.instructions_of(number), earlier=True)
         found[number] = here | found[number] if number in found else here
     return found
 
 
-def _is_retired(workspace: Workspace, instruction: Instruction) -> bool:
-    """Whether no store that can still be upgraded would follow it: the oldest was written by its build, or later."""
+def _is_retired(workspace: Workspace, instruction: DeclaredInstruction) -> bool:
+    """Tell if no store that can be upgraded needs it, because the oldest one was written by its build or later."""
     versions, hashes = workspace.versions, workspace.hashes
     oldest = None if versions is None or hashes is None else hashes.snapshots.get(versions.minimum)
     released = None if oldest is None else oldest.released
@@ -117,16 +124,9 @@ def _is_retired(workspace: Workspace, instruction: Instruction) -> bool:
 
 
 def _coming(workspace: Workspace) -> str | None:
-    """The build that this becomes when it is released."""
+    """Return the release that this build will become."""
     found = re.match(r"[0-9]+\.[0-9]+\.[0-9]+", workspace.build or "")
     return None if found is None else found[0]
-
-
-def _readable(source: bytes) -> frozenset[Instruction]:
-    try:
-        return read_instructions(source).all
-    except SyntaxProblemError:
-        return frozenset()
 
 
 def _check_fingerprints(workspace: Workspace) -> None:
@@ -138,20 +138,22 @@ def _check_fingerprints(workspace: Workspace) -> None:
     recorded = _fingerprints(path.read_bytes())
     if recorded is None:
         restore = workspace.restore(path, lambda source: _fingerprints(source) is not None)
-        workspace.add("B805", path, f"{path.name} has no release and its builtins", restore)
+        workspace.add("B805", path, f"{path.name} does not hold a release and its builtins", restore)
         return
     release, _ = recorded
     if last is not None and release != last:
-        where = "" if build == last else f" where BUILD is {last} (git checkout v{last}), and keep what it writes"
-        workspace.add("B805", path, f"{path.name} is of {release}, and the last release is {last}", _GOLDEN + where)
+        where = (
+            "" if build == last else f" where BUILD is {last} (git checkout v{last}), and keep the file that it writes"
+        )
+        workspace.add("B805", path, f"{path.name} is for {release}, and the last release is {last}", _GOLDEN + where)
     earlier = [own for own in map(_fingerprints, workspace.history.sources(path)) if own and own[0] == release]
     if earlier and earlier[-1] != recorded:
         restore = workspace.restore(path, lambda source: _fingerprints(source) == earlier[-1])
-        workspace.add("B806", path, f"what it says of {release} is not what was recorded when that was made", restore)
+        workspace.add("B806", path, f"the fingerprints of {release} are not those recorded at that release", restore)
 
 
 def _fingerprints(source: bytes) -> tuple[str, str] | None:
-    """The release, and all that is said of its builtins, however it is laid out."""
+    """Return the release and its fingerprints, independent of layout; None if they cannot be read."""
     try:
         document = json.loads(source)
         return str(document["release"]), json.dumps(document["builtins"], sort_keys=True)

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from ..syntax import DISPATCH, Arm, Dispatch, Versions
-from ..tree import MIGRATION_NAME, SNAPSHOT, step_name
+from ..project_tree import MIGRATION_NAME, SNAPSHOT, step_name
+from ..sources.version_and_dispatch import DISPATCH, Dispatch, DispatchArm, Versions
 from ..workspace import Workspace
 
 
@@ -12,22 +12,15 @@ def check(workspace: Workspace) -> None:
     if versions is None:
         return
     if workspace.bumped_to is not None:
-        workspace.add(
-            "V401",
-            workspace.tree.version,
-            f"STASH_VERSION is {workspace.bumped_to}, but v{workspace.bumped_to} has no snapshot and no migration",
-            f"set it and StashVersion back to {versions.current}, edit proto/objects.proto, then {SNAPSHOT}",
-            versions.current_line,
-        )
+        what = f"STASH_VERSION is {workspace.bumped_to}, but v{workspace.bumped_to} has no snapshot and no migration"
+        fix = f"set it and StashVersion back to {versions.current}, edit proto/objects.proto, then {SNAPSHOT}"
+        workspace.add("V401", workspace.tree.version, what, fix, versions.current_line)
         return
-    if versions.literal != tuple(range(versions.minimum, versions.current + 1)):
-        workspace.add(
-            "V402",
-            workspace.tree.version,
-            f"it is Literal{list(versions.literal)}, the versions are {versions.minimum}..{versions.current}",
-            f"StashVersion = Literal[{', '.join(str(v) for v in range(versions.minimum, versions.current + 1))}]",
-            versions.literal_line,
-        )
+    supported = range(versions.minimum, versions.current + 1)
+    if versions.literal != tuple(supported):
+        what = f"it is Literal{list(versions.literal)}, the versions are {versions.minimum}..{versions.current}"
+        fix = f"StashVersion = Literal[{', '.join(map(str, supported))}]"
+        workspace.add("V402", workspace.tree.version, what, fix, versions.literal_line)
     if dispatch is not None:
         _check_arms(workspace, versions, dispatch)
 
@@ -35,39 +28,28 @@ def check(workspace: Workspace) -> None:
 def _check_arms(workspace: Workspace, versions: Versions, dispatch: Dispatch) -> None:
     path = workspace.tree.upgrade
     if not dispatch.ends_in_assert_never:
-        workspace.add(
-            "D505",
-            path,
-            f"{DISPATCH} has no last arm that fails",
-            "end it with: case _: assert_never(version)",
-            dispatch.line,
-        )
+        what = f"{DISPATCH} does not end with an arm that fails"
+        workspace.add("D505", path, what, "end it with: case _: assert_never(version)", dispatch.line)
     for line in dispatch.early_imports:
         workspace.add("D507", path, "a migration is imported at module level", "import it inside its arm", line)
-    plain: dict[int, Arm] = {}
+    plain: dict[int, DispatchArm] = {}
     highest = versions.minimum - 1
     for position, arm in enumerate(dispatch.arms):
         following = dispatch.arms[position + 1] if position + 1 < len(dispatch.arms) else None
         if arm.guarded:
             if following is None or following.version != arm.version:
-                workspace.add(
-                    "D504",
-                    path,
-                    f"case {arm.version} with a guard stands alone",
-                    f"put a plain `case {arm.version}:` directly after it",
-                    arm.line,
-                )
+                what = f"no plain arm follows the guarded case {arm.version}"
+                workspace.add("D504", path, what, f"put a plain `case {arm.version}:` directly after it", arm.line)
         elif arm.version in plain:
-            workspace.add("D502", path, f"case {arm.version} stands twice", "delete the second one", arm.line)
+            workspace.add("D502", path, f"case {arm.version} occurs twice", "delete the second one", arm.line)
         elif not versions.minimum <= arm.version <= versions.current or arm.version < highest:
             what = (
-                f"case {arm.version} stands after case {highest}"
+                f"case {arm.version} comes after case {highest}"
                 if arm.version < highest
-                else f"case {arm.version} is no supported version"
+                else f"case {arm.version} is not a supported version"
             )
-            workspace.add(
-                "D506", path, what, f"keep the arms {versions.minimum}..{versions.current} in order", arm.line
-            )
+            fix = f"keep the arms {versions.minimum}..{versions.current} in order"
+            workspace.add("D506", path, what, fix, arm.line)
             plain[arm.version] = arm
         else:
             plain[arm.version] = arm
@@ -75,12 +57,11 @@ def _check_arms(workspace: Workspace, versions: Versions, dispatch: Dispatch) ->
         _check_target(workspace, versions, arm)
     for version in range(versions.minimum, versions.current + 1):
         if version not in plain:
-            workspace.add(
-                "D501", path, f"there is no `case {version}:`", _arm_text(workspace, versions, version), dispatch.line
-            )
+            fix = _arm_text(workspace, versions, version)
+            workspace.add("D501", path, f"there is no `case {version}:`", fix, dispatch.line)
 
 
-def _check_target(workspace: Workspace, versions: Versions, arm: Arm) -> None:
+def _check_target(workspace: Workspace, versions: Versions, arm: DispatchArm) -> None:
     if not versions.minimum <= arm.version <= versions.current:
         return
     name = MIGRATION_NAME.fullmatch(arm.target or "")
@@ -91,13 +72,8 @@ def _check_target(workspace: Workspace, versions: Versions, arm: Arm) -> None:
     if not (arm.readable and right and at_home):
         does = f"returns {arm.target}" if arm.readable else "does more than import and return one migration"
         does += "" if at_home else f" of {arm.package}"
-        workspace.add(
-            "D503",
-            workspace.tree.upgrade,
-            f"case {arm.version} {does}",
-            _arm_text(workspace, versions, arm.version),
-            arm.line,
-        )
+        fix = _arm_text(workspace, versions, arm.version)
+        workspace.add("D503", workspace.tree.upgrade, f"case {arm.version} {does}", fix, arm.line)
 
 
 def _arm_text(workspace: Workspace, versions: Versions, version: int) -> str:

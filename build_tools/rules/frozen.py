@@ -1,4 +1,4 @@
-"""Rules about what is frozen: snapshots and migrations against their recorded hashes, and those against history."""
+"""Rules about frozen files: they match their recorded hashes, and the hashes match the history of git."""
 
 from __future__ import annotations
 
@@ -6,12 +6,12 @@ import json
 from collections.abc import Iterator
 from pathlib import Path
 
-from ..descriptors import ProtoError, compile_proto, differences
-from ..hashes import Entry, Hashes, dump_release, source_hash
-from ..history import Recorded
-from ..migration import same_syntax
-from ..syntax import SyntaxProblemError, Versions
-from ..tree import AMEND, MIGRATION_NAME, SNAPSHOT, SNAPSHOT_NAME, command, step_name
+from ..project_tree import AMEND, MIGRATION_NAME, SNAPSHOT, SNAPSHOT_NAME, command, step_name
+from ..protos.types import ProtoError, compile_proto, differences
+from ..sources.git_history import RecordedHashes
+from ..sources.hashes import HashEntry, Hashes, dump_release, source_hash
+from ..sources.migration import same_syntax
+from ..sources.version_and_dispatch import SyntaxProblemError, Versions
 from ..workspace import MERGE_ADVICE, Workspace
 
 
@@ -28,7 +28,7 @@ def check(workspace: Workspace) -> None:
 
 
 def check_history(workspace: Workspace, *, require: bool) -> Iterator[str]:
-    """Compare released entries with all that git remembers; yields a note where it remembers nothing."""
+    """Compare released entries with the history of git; yield a note where there is none."""
     problem = workspace.history.problem
     if problem is not None:
         if require:
@@ -50,7 +50,7 @@ def check_history(workspace: Workspace, *, require: bool) -> Iterator[str]:
 def _check_folder(workspace: Workspace) -> None:
     old, versions = workspace.tree.old, workspace.versions
     if not old.is_dir():
-        workspace.add("S203", old, "the folder proto/old is not there", "git checkout HEAD -- proto/old")
+        workspace.add("S203", old, "the folder proto/old is missing", "git checkout HEAD -- proto/old")
         return
     for path in sorted(old.iterdir()):
         name = SNAPSHOT_NAME.fullmatch(path.name)
@@ -83,90 +83,75 @@ def _check_sequence(workspace: Workspace, versions: Versions) -> None:
         there = version in workspace.snapshots or version in workspace.broken_snapshots
         if not there and workspace.tree.old.is_dir():
             path = workspace.tree.snapshot(version)
-            workspace.add("S203", path, f"{path.name} is not there", workspace.restore(path))
+            workspace.add("S203", path, f"{path.name} is missing", workspace.restore(path))
 
 
 def _check_snapshots(workspace: Workspace, versions: Versions, hashes: Hashes) -> None:
-    for version, types in workspace.snapshots.items():
+    for version in workspace.snapshots:
         entry, path = hashes.snapshots.get(version), workspace.tree.snapshot(version)
         if version not in versions.snapshots:
             continue
         if entry is None:
-            workspace.add(
-                "H301",
-                workspace.tree.hashes,
-                f"v{version} has a snapshot but no recorded hash",
-                f"{workspace.restore(workspace.tree.hashes)}, or {AMEND}",
-            )
-        elif entry.hash != types.hash:
-            workspace.altered_snapshots.add(version)
+            _add_unrecorded(workspace, f"v{version} has a snapshot but no recorded hash")
+        elif version in workspace.altered_snapshots:
             first = "make it in proto/objects.proto, then " if version == versions.current else ""
             fix = _restore(workspace, path, entry, first)
             fix += f"\nif the hash was edited: {workspace.restore(workspace.tree.hashes)}"
             workspace.add("S202", path, f"{path.name} is not what was recorded{_since(entry)}", fix)
     for version in hashes.snapshots:
         if version > versions.current:
-            workspace.add(
-                "H302",
-                workspace.tree.hashes,
-                f"a hash of v{version} is recorded, but STASH_VERSION is {versions.current}",
-                f"remove the entry, or restore the version: {SNAPSHOT}",
-            )
+            _add_unfounded(workspace, f"v{version}", versions)
 
 
 def _check_migrations(workspace: Workspace, versions: Versions, hashes: Hashes) -> None:
     for name, migration in workspace.migrations.items():
         entry, path = hashes.migrations.get(name), workspace.tree.migration(name)
         if entry is None:
-            workspace.add(
-                "H301",
-                workspace.tree.hashes,
-                f"{name} has no recorded hash",
-                f"{workspace.restore(workspace.tree.hashes)}, or {AMEND}",
-            )
+            _add_unrecorded(workspace, f"{name} has no recorded hash")
         elif entry.hash != migration.hash and entry.released is None:
             workspace.add("M610", path, f"{name} changed since its hash was recorded", AMEND)
         elif entry.hash != migration.hash:
-            fix = (
-                _restore(workspace, path, entry)
-                + f"\nif only comments, docstrings or layout changed: {command(f'restyle {name}')}"
-            )
+            fix = _restore(workspace, path, entry)
+            fix += f"\nif only comments, docstrings or layout changed: {command(f'restyle {name}')}"
             workspace.add("M609", path, f"{name} was released in {entry.released} and has changed", fix)
     for name in hashes.migrations.keys() - workspace.migrations.keys() - workspace.broken_migrations:
         step = MIGRATION_NAME.fullmatch(name)
         if step is None or (int(step["old"]) in versions.steps and name != step_name(int(step["old"]))):
-            workspace.add(
-                "H302",
-                workspace.tree.hashes,
-                f"a hash of {name} is recorded, but there is no such migration",
-                f"{workspace.restore(workspace.tree.migration(name))}, or remove the entry if no release had it",
-            )
+            fix = f"{workspace.restore(workspace.tree.migration(name))}, or remove the entry if no release had it"
+            what = f"a hash of {name} is recorded, but there is no such migration"
+            workspace.add("H302", workspace.tree.hashes, what, fix)
         elif int(step["new"]) > versions.current:
-            workspace.add(
-                "H302",
-                workspace.tree.hashes,
-                f"a hash of {name} is recorded, but STASH_VERSION is {versions.current}",
-                f"remove the entry, or restore the version: {SNAPSHOT}",
-            )
+            _add_unfounded(workspace, name, versions)
+
+
+def _add_unrecorded(workspace: Workspace, what: str) -> None:
+    workspace.add("H301", workspace.tree.hashes, what, f"{workspace.restore(workspace.tree.hashes)}, or {AMEND}")
+
+
+def _add_unfounded(workspace: Workspace, name: str, versions: Versions) -> None:
+    what = f"a hash of {name} is recorded, but STASH_VERSION is {versions.current}"
+    workspace.add("H302", workspace.tree.hashes, what, f"remove the entry, or restore the version: {SNAPSHOT}")
 
 
 def _check_base(workspace: Workspace, hashes: Hashes) -> None:
-    """Two branches that both made a version have given it different ids."""
+    """Find versions that two branches made: each branch has given the version its own id."""
     base = workspace.history.base_hashes
     for name, theirs in (base.migrations if base else {}).items():
         ours = hashes.migrations.get(name)
         if ours is not None and ours.id != theirs.id:
             _, _, number = name.partition("_to_")
-            workspace.add(
-                "V403",
-                workspace.tree.migration(name),
-                f"{number} is already made, differently, on {workspace.history.base_ref}",
-                f"git rebase {workspace.history.base_ref}, unless you are in the middle of it\n{MERGE_ADVICE}",
-            )
+            what = f"{number} already exists on {workspace.history.base_ref}, with another content"
+            fix = f"git rebase {workspace.history.base_ref}, unless a rebase is in progress\n{MERGE_ADVICE}"
+            workspace.add("V403", workspace.tree.migration(name), what, fix)
 
 
 def _check_released(
-    workspace: Workspace, hashes: Hashes, recorded: Recorded, name: str, before: Entry, seen: set[tuple[str, str]]
+    workspace: Workspace,
+    hashes: Hashes,
+    recorded: RecordedHashes,
+    name: str,
+    before: HashEntry,
+    seen: set[tuple[str, str]],
 ) -> None:
     now = dict(_entries(hashes)).get(name)
     path = workspace.tree.hashes
@@ -175,33 +160,31 @@ def _check_released(
     if now is None or now.released != before.released:
         if ("H304", name) not in seen:
             seen.add(("H304", name))
-            state = "is gone" if now is None else f"now says {now.released}"
+            state = "is missing" if now is None else f"its release is now {now.released}"
             fix = f'put it back: "hash": "{before.hash}", "released": "{before.released}"'
             workspace.add("H304", path, f"{name} was released in {before.released} ({recorded.where}) and {state}", fix)
     elif now.hash != before.hash and not _restyled(workspace, name, now, before) and ("H303", name) not in seen:
         seen.add(("H303", name))
         fix = f"restore the file and its hash as at {recorded.where}, and change it in a new version: {SNAPSHOT}"
-        workspace.add(
-            "H303", path, f"{name}, released in {before.released}, was {before.hash[:19]}… at {recorded.where}", fix
-        )
+        what = f"{name}, released in {before.released}, was {before.hash[:19]}… at {recorded.where}"
+        workspace.add("H303", path, what, fix)
 
 
-def _check_releases(workspace: Workspace, hashes: Hashes, recorded: Recorded, seen: set[tuple[str, str]]) -> None:
+def _check_releases(workspace: Workspace, hashes: Hashes, recorded: RecordedHashes, seen: set[tuple[str, str]]) -> None:
     for number, before in recorded.hashes.releases.items():
         now = hashes.releases.get(number)
         known = now is not None or recorded.earlier
         if known and (now is None or set(now) != set(before)) and ("H304", number) not in seen:
             seen.add(("H304", number))
             had = ", ".join(map(str, before)) or "no new instructions"
-            state = "is gone" if now is None else f"now has {', '.join(map(str, now)) or 'none'}"
+            state = "is missing" if now is None else f"now has {', '.join(map(str, now)) or 'none'}"
             fix = f"put it back as at {recorded.where}: {json.dumps(dump_release(before))}"
-            workspace.add(
-                "H304", workspace.tree.hashes, f"the release {number} had {had} ({recorded.where}) and {state}", fix
-            )
+            what = f"the release {number} had {had} ({recorded.where}) and {state}"
+            workspace.add("H304", workspace.tree.hashes, what, fix)
 
 
-def _restyled(workspace: Workspace, name: str, now: Entry, before: Entry) -> bool:
-    """Whether the entry claims, and history proves, that only the looks of a released migration changed."""
+def _restyled(workspace: Workspace, name: str, now: HashEntry, before: HashEntry) -> bool:
+    """Tell if the entry claims, and history proves, that only the layout of a released migration changed."""
     path = workspace.tree.migration(name)
     if before.hash not in now.restyled:
         return False
@@ -213,21 +196,21 @@ def _restyled(workspace: Workspace, name: str, now: Entry, before: Entry) -> boo
         return False
 
 
-def _entries(hashes: Hashes) -> Iterator[tuple[str, Entry]]:
+def _entries(hashes: Hashes) -> Iterator[tuple[str, HashEntry]]:
     yield from ((f"objects_v{version}", entry) for version, entry in hashes.snapshots.items())
     yield from hashes.migrations.items()
 
 
-def _restore(workspace: Workspace, path: Path, entry: Entry, first: str = "") -> str:
+def _restore(workspace: Workspace, path: Path, entry: HashEntry, first: str = "") -> str:
     right = workspace.restore(path, lambda content: _recorded_as(content, entry))
     if entry.released is None:
-        return f"{right}\nor, if the change is meant: {first}{AMEND}"
+        return f"{right}\nor, if the change is intended: {first}{AMEND}"
     released = f"git checkout v{entry.released} -- {workspace.tree.relative(path)}"
     return f"{released}\nand make the change in a new version: {SNAPSHOT}"
 
 
-def _recorded_as(content: bytes, entry: Entry) -> bool:
-    """Whether a file, proto or module, had the content that was recorded."""
+def _recorded_as(content: bytes, entry: HashEntry) -> bool:
+    """Tell if a file, proto or module, has the recorded content."""
     try:
         return entry.hash in {source_hash(content), compile_proto(content).hash}
     except ProtoError:
@@ -235,7 +218,7 @@ def _recorded_as(content: bytes, entry: Entry) -> bool:
 
 
 def _right_name(workspace: Workspace, path: Path) -> str:
-    """How to give a stray file the name of the snapshot that it is."""
+    """Return the command that renames a stray file to the snapshot whose content it has."""
     entries = workspace.hashes.snapshots.items() if workspace.hashes else ()
     content = path.read_bytes() if path.is_file() else b""
     for version, entry in entries:
@@ -245,7 +228,7 @@ def _right_name(workspace: Workspace, path: Path) -> str:
     return "move it elsewhere"
 
 
-def _since(entry: Entry) -> str:
+def _since(entry: HashEntry) -> str:
     return "" if entry.released is None else f" when {entry.released} was released"
 
 

@@ -1,20 +1,24 @@
-"""Rules about migrations: that each is there, is well formed, is pure, and covers what changed."""
+"""Rules about migrations: each exists, is well formed and pure, and covers every changed collection."""
 
 from __future__ import annotations
 
-import ast
 from collections import Counter
 from pathlib import Path
 
-from ..descriptors import ENGINE_COLLECTIONS, Types, changed_collections, collection_differences
-from ..migration import Action, Form, Import, Migration, find_stubs
-from ..syntax import SyntaxProblemError, Versions, read_module
-from ..tree import MIGRATION_NAME, SNAPSHOT, SNAPSHOT_MODULE, step_name
-from ..wire import NARROWING, Reason, wire_compatible
+from ..project_tree import MIGRATION_NAME, SNAPSHOT, SNAPSHOT_MODULE, step_name
+from ..protos.types import ENGINE_COLLECTIONS, ProtoTypes, changed_collections, collection_differences
+from ..protos.wire_compat import NARROWING, WireReason, wire_compatible
+from ..sources.migration import ActionCall, Form, Import, MigrationSource
+from ..sources.migration_test import read_migration_test
+from ..sources.outside_uses import ORDER_OF_A_SET
+from ..sources.version_and_dispatch import SyntaxProblemError, Versions
+from ..spelling import suggestion
 from ..workspace import Workspace
 
 _SUPPORT = {"__init__", "legacy_json_objects"}
 _ALLOWED = {"pyarrow", "pyarrow.compute", "typing", "collections.abc", "__future__", "catalog.actions"}
+_IN_FRAMES = {"pyspark.sql.functions", "pyspark.sql.Window", "pyspark.sql.window"}
+"""The modules and names of pyspark that a frame function may import: they make columns, and reach nothing else."""
 
 
 def check(workspace: Workspace) -> None:
@@ -30,12 +34,9 @@ def check(workspace: Workspace) -> None:
     for name in workspace.tree.unwritten:
         found = workspace.migrations.get(name)
         if name not in workspace.broken_migrations and (found is None or not found.stubs):
-            workspace.add(
-                "M616",
-                workspace.tree.root / "pyproject.toml",
-                f"{name} is listed as unwritten, but it is {'not there' if found is None else 'written'}",
-                f'remove "{name}" from `unwritten` under [tool.catalog]',
-            )
+            what = f"{name} is listed as unwritten, but it is {'missing' if found is None else 'written'}"
+            fix = f'remove "{name}" from `unwritten` under [tool.catalog]'
+            workspace.add("M616", workspace.tree.root / "pyproject.toml", what, fix)
 
 
 def _check_sequence(workspace: Workspace, versions: Versions) -> None:
@@ -44,41 +45,34 @@ def _check_sequence(workspace: Workspace, versions: Versions) -> None:
     for version in versions.steps:
         if step_name(version) not in there:
             path = workspace.tree.migration(step_name(version))
-            workspace.add("M601", path, f"{path.name} is not there", workspace.restore(path))
+            workspace.add("M601", path, f"{path.name} is missing", workspace.restore(path))
     used = {arm.target for arm in workspace.dispatch.arms if arm.guarded} if workspace.dispatch else set()
     for path in sorted(folder.glob("*.py")) if folder.is_dir() else []:
         name = MIGRATION_NAME.fullmatch(path.stem)
         if name is None:
             if path.stem not in _SUPPORT:
-                workspace.add(
-                    "M602",
-                    path,
-                    f"{path.name} is not named vN_to_vM.py",
-                    "name it after its versions, or move it elsewhere",
-                )
+                fix = "name it after its versions, or move it elsewhere"
+                workspace.add("M602", path, f"{path.name} is not named vN_to_vM.py", fix)
         elif int(name["new"]) != int(name["old"]) + 1 or int(name["old"]) not in versions.steps:
-            workspace.add(
-                "M602",
-                path,
-                f"{path.stem} is no step within v{versions.minimum}..v{versions.current}",
-                f"one step per module, one version at a time; to make one: {SNAPSHOT}",
-            )
+            what = f"{path.stem} is not a step within v{versions.minimum}..v{versions.current}"
+            fix = f"one step per module, one version at a time; to make one: {SNAPSHOT}"
+            workspace.add("M602", path, what, fix)
         elif path.stem != step_name(int(name["old"])) and path.stem not in used:
             workspace.add("M602", path, f"no guarded arm runs {path.stem}", "name it in a guarded arm, or delete it")
 
 
-def _check_shape(workspace: Workspace, name: str, migration: Migration) -> None:
+def _check_shape(workspace: Workspace, name: str, migration: MigrationSource) -> None:
     path = workspace.tree.migration(name)
     if not migration.docstring.strip():
-        workspace.add("M603", path, f"{name} does not say what changes and why", "begin the module with a docstring", 1)
+        workspace.add(
+            "M603", path, f"{name} does not explain what changes and why", "begin the module with a docstring", 1
+        )
     if not migration.has_upgrade:
-        workspace.add(
-            "M604", path, f"{name} has no function upgrade()", "write: def upgrade() -> list[Action]: return [...]"
-        )
+        fix = "write: def upgrade() -> list[Action]: return [...]"
+        workspace.add("M604", path, f"{name} has no function upgrade()", fix)
     for problem in migration.problems:
-        workspace.add(
-            "M605", path, problem.message, "return one literal list of actions over named collections", problem.line
-        )
+        fix = "return one literal list of actions over named collections"
+        workspace.add("M605", path, problem.message, fix, problem.line)
     for action, line in migration.unknown_actions:
         workspace.add("M606", path, f"there is no action `{action}`", f"use one of: {', '.join(sorted(Form))}", line)
     imported = {found.name for found in migration.imports if found.module == "catalog.actions"}
@@ -87,22 +81,25 @@ def _check_shape(workspace: Workspace, name: str, migration: Migration) -> None:
         workspace.add("M606", path, what, f"from catalog.actions import {', '.join(_actions_used(migration))}")
     for collection, times in _covered(migration).items():
         if times > 1:
-            what = f"{times} actions say what happens to the rows of `{collection}`"
-            workspace.add("M605", path, what, "leave one of them; a function can do the work of both")
+            what = f"{times} actions cover the rows of `{collection}`"
+            workspace.add("M605", path, what, "keep one of them; one function can do the work of both")
 
 
-def _check_functions(workspace: Workspace, path: Path, migration: Migration) -> None:
+def _check_functions(workspace: Workspace, path: Path, migration: MigrationSource) -> None:
     for declared in migration.actions:
         if declared.function is not None and declared.function not in migration.functions:
-            what = f"{declared.form} names {declared.function}, which is no function of this module"
+            what = f"{declared.form} names {declared.function}, which is not a function of this module"
             workspace.add("M605", path, what, f"define {declared.function} in {path.name}", declared.line)
     for used, line in migration.outside_uses:
-        fix = "take everything from the rows; what a row needs, write as a literal"
+        if used == ORDER_OF_A_SET:
+            workspace.add("M620", path, f"it uses {used}, which differs between processes", "sort it: sorted(…)", line)
+            continue
+        fix = "compute everything from the rows; write other values as literals"
         workspace.add("M620", path, f"it uses {used}()", fix, line)
 
 
-def _covered(migration: Migration) -> Counter[str]:
-    """How many actions cover each collection; rows that move elsewhere before it is retired are covered once."""
+def _covered(migration: MigrationSource) -> Counter[str]:
+    """Count the actions that cover each collection; rows that are moved before it is retired count once."""
     moved = {name for action in migration.actions if action.form is Form.PER_ROW for name in action.reads}
     return Counter(
         name
@@ -112,11 +109,11 @@ def _covered(migration: Migration) -> Counter[str]:
     )
 
 
-def _actions_used(migration: Migration) -> list[str]:
+def _actions_used(migration: MigrationSource) -> list[str]:
     return ["Action", *sorted({str(action.form) for action in migration.actions})]
 
 
-def _check_imports(workspace: Workspace, name: str, migration: Migration) -> None:
+def _check_imports(workspace: Workspace, name: str, migration: MigrationSource) -> None:
     match = MIGRATION_NAME.fullmatch(name)
     if match is None:
         return
@@ -125,12 +122,15 @@ def _check_imports(workspace: Workspace, name: str, migration: Migration) -> Non
     for imported in migration.imports:
         if _allowed(workspace, imported, name, neighbours, frames):
             continue
-        fix = "remove it: write what you need of it as literals or functions in this module"
+        fix = "remove it, and write the needed parts as literals or functions in this module"
         if SNAPSHOT_MODULE.fullmatch(imported.name) or "objects" in imported.path:
             names = ", ".join(sorted(neighbours))
             fix = f"use the frozen types of its two versions: from {workspace.tree.project}.generated import {names}"
         elif imported.module.startswith("pyspark"):
-            fix = "import pyspark.sql.functions inside the frame function, and types of pyspark.sql under TYPE_CHECKING"
+            fix = (
+                "inside the frame function, import pyspark.sql.functions or pyspark.sql.Window; name types of columns\n"
+                'as texts, such as cast("bigint"); under TYPE_CHECKING, import types of pyspark.sql'
+            )
         workspace.add("M608", workspace.tree.migration(name), f"it imports {imported.path}", fix, imported.line)
 
 
@@ -139,9 +139,8 @@ def _allowed(workspace: Workspace, imported: Import, name: str, neighbours: set[
     if imported.module == f"{project}.generated":
         return imported.name in neighbours
     if imported.module.startswith("pyspark"):
-        functions = {"pyspark.sql.functions", "pyspark.sql.functions."} & {imported.module, imported.path}
         return (imported.typing_only and imported.module.startswith("pyspark.sql")) or (
-            bool(functions) and imported.inside in frames
+            bool(_IN_FRAMES & {imported.module, imported.path}) and imported.inside in frames
         )
     if (
         imported.path == f"{project}.migrations.legacy_json_objects"
@@ -153,7 +152,7 @@ def _allowed(workspace: Workspace, imported: Import, name: str, neighbours: set[
     return imported.module in _ALLOWED or imported.path in _ALLOWED
 
 
-def _check_written(workspace: Workspace, name: str, migration: Migration) -> None:
+def _check_written(workspace: Workspace, name: str, migration: MigrationSource) -> None:
     path, test = workspace.tree.migration(name), workspace.tree.migration_test(name)
     for action in migration.actions:
         if action.form is Form.UNDECIDED:
@@ -161,41 +160,34 @@ def _check_written(workspace: Workspace, name: str, migration: Migration) -> Non
     if name in workspace.tree.unwritten:
         return
     for stub in migration.stubs:
-        workspace.add(
-            "M616",
-            path,
-            f"{stub.function} raises NotImplementedError",
-            f"write {stub.function}, or delete it if no action names it",
-            stub.line,
-        )
+        fix = f"write {stub.function}, or delete it if no action names it"
+        workspace.add("M616", path, f"{stub.function} raises NotImplementedError", fix, stub.line)
+    _check_test(workspace, test)
+
+
+def _check_test(workspace: Workspace, test: Path) -> None:
+    write_test = "write it: old rows in, new rows out"
     if not test.is_file():
-        workspace.add(
-            "M617", test, f"{workspace.tree.relative(test)} is not there", "write it: old rows in, new rows out"
-        )
+        workspace.add("M617", test, f"{workspace.tree.relative(test)} is missing", write_test)
         return
     if test in workspace.conflicted:
         return
     try:
-        module = read_module(test.read_bytes())
+        written = read_migration_test(test.read_bytes())
     except SyntaxProblemError as problem:
-        workspace.add("M617", test, problem.message, "mend the test", problem.line)
+        workspace.add("M617", test, problem.message, "correct the test", problem.line)
         return
-    functions = [node.name for node in ast.walk(module) if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef)]
-    if not any(function.startswith("test") for function in functions):
-        workspace.add(
-            "M617", test, f"{workspace.tree.relative(test)} holds no test", "write it: old rows in, new rows out"
-        )
-    for stub in find_stubs(module):
-        workspace.add(
-            "M616",
-            test,
-            f"{stub.function} raises NotImplementedError",
-            "say in the test which old rows become which new rows",
-            stub.line,
-        )
+    if not written.is_written:
+        workspace.add("M617", test, f"{workspace.tree.relative(test)} has no test", write_test)
+    for stub in written.stubs:
+        fix = "assert in the test which old rows become which new rows"
+        workspace.add("M616", test, f"{stub.function} raises NotImplementedError", fix, stub.line)
+    for stub in written.empty:
+        fix = "assert which old rows become which new rows, by the types or functions of the migration"
+        workspace.add("M617", test, f"{stub.function} asserts nothing about the migration", fix, stub.line)
 
 
-def _add_undecided(workspace: Workspace, name: str, action: Action) -> None:
+def _add_undecided(workspace: Workspace, name: str, action: ActionCall) -> None:
     (collection,) = action.reads
     old, new = _neighbours(workspace, name)
     rewriting = f'per_row("{collection}", migrate_{collection}) and write migrate_{collection}, or columnar for speed'
@@ -204,26 +196,20 @@ def _add_undecided(workspace: Workspace, name: str, action: Action) -> None:
         what += f": {'; '.join(collection_differences(old, new, collection)) or 'its types did not change'}"
         if not _wire_reasons(old, new, collection):
             fix = (
-                f"if old rows may stay as they are (checked: they can), import and write "
+                f"if old rows may stay unchanged (verified: they can), import and write "
                 f'wire_compatible("{collection}")\ninstead, and delete migrate_{collection} with its imports\n'
                 f"if old rows need new content, write {rewriting}"
             )
     workspace.add("M615", workspace.tree.migration(name), what, fix, action.line)
 
 
-def _check_coverage(workspace: Workspace, versions: Versions, name: str, migration: Migration) -> None:
+def _check_coverage(workspace: Workspace, versions: Versions, name: str, migration: MigrationSource) -> None:
     path = workspace.tree.migration(name)
     old, new = _neighbours(workspace, name)
     old_is_lost = old is None and _new(name) - 1 in versions.snapshots
     altered = bool({_new(name) - 1, _new(name)} & workspace.altered_snapshots)
-    if (
-        new is None
-        or old_is_lost
-        or altered
-        or migration.problems
-        or migration.unknown_actions
-        or not migration.has_upgrade
-    ):
+    unreadable = migration.problems or migration.unknown_actions or not migration.has_upgrade
+    if new is None or old_is_lost or altered or unreadable:
         return
     before = set(old.collections) if old is not None else set(new.collections)
     after = set(new.collections)
@@ -233,19 +219,11 @@ def _check_coverage(workspace: Workspace, versions: Versions, name: str, migrati
     for action in migration.actions:
         _check_names(workspace, path, action, before, after | retired if action.form is Form.PER_ROW else after)
     for collection in sorted(before - after - retired):
-        workspace.add(
-            "M613",
-            path,
-            f"`{collection}` is not in v{_new(name)} and nothing retires it",
-            f'add retire("{collection}")',
-        )
+        what = f"`{collection}` is not in v{_new(name)}, and no action retires it"
+        workspace.add("M613", path, what, f'add retire("{collection}")')
     for collection in sorted(after - before - created):
-        workspace.add(
-            "M614",
-            path,
-            f"`{collection}` is new in v{_new(name)} and nothing creates it",
-            f'add create("{collection}")',
-        )
+        what = f"`{collection}` is new in v{_new(name)}, and no action creates it"
+        workspace.add("M614", path, what, f'add create("{collection}")')
     if old is None:
         for collection in sorted(after - set(ENGINE_COLLECTIONS) - created):
             if not migration.covers(collection):
@@ -256,7 +234,7 @@ def _check_coverage(workspace: Workspace, versions: Versions, name: str, migrati
             _check_unrewritten(workspace, versions, name, migration, collection)
 
 
-def _check_names(workspace: Workspace, path: Path, action: Action, before: set[str], after: set[str]) -> None:
+def _check_names(workspace: Workspace, path: Path, action: ActionCall, before: set[str], after: set[str]) -> None:
     twice = {Form.CREATE: (before, "old version already"), Form.RETIRE: (after, "new version still")}
     if action.form in twice:
         known, which = twice[action.form]
@@ -266,27 +244,17 @@ def _check_names(workspace: Workspace, path: Path, action: Action, before: set[s
     for collections, known, side in ((action.reads, before, "old"), (action.makes, after, "new")):
         for collection in collections:
             if collection in ENGINE_COLLECTIONS:
-                workspace.add(
-                    "M607",
-                    path,
-                    f"`{collection}` belongs to the engine and is never migrated",
-                    "remove the action",
-                    action.line,
-                )
+                what = f"`{collection}` belongs to the engine and is never migrated"
+                workspace.add("M607", path, what, "remove the action", action.line)
             elif collection not in known:
-                workspace.add(
-                    "M607",
-                    path,
-                    f"{action.form} names `{collection}`, which the {side} version does not have",
-                    f"known there: {', '.join(sorted(known))}",
-                    action.line,
-                )
+                what = f"{action.form} names `{collection}`, which the {side} version does not have"
+                workspace.add("M607", path, what, suggestion(collection, known - set(ENGINE_COLLECTIONS)), action.line)
 
 
 def _check_unrewritten(
-    workspace: Workspace, versions: Versions, name: str, migration: Migration, collection: str
+    workspace: Workspace, versions: Versions, name: str, migration: MigrationSource, collection: str
 ) -> None:
-    """A collection changed and no action rewrites its rows: only a verified claim can be right."""
+    """Check a changed collection whose rows no action rewrites: only a verified claim is right."""
     path = workspace.tree.migration(name)
     old, new = _neighbours(workspace, name)
     if old is None or new is None:
@@ -297,7 +265,7 @@ def _check_unrewritten(
         if reason.rule in NARROWING:
             workspace.add("M619", path, f"`{collection}`: {reason.path}: {reason.text}", rewrite)
     for reused in _reused_names(workspace, versions, name, collection):
-        workspace.add("M618", path, f"`{collection}`: {reused}", f"{rewrite}; or take a name that was never used")
+        workspace.add("M618", path, f"`{collection}`: {reused}", f"{rewrite}; or use a name that was never used")
     claims = [
         action for action in migration.actions if action.form is Form.WIRE_COMPATIBLE and collection in action.reads
     ]
@@ -306,11 +274,11 @@ def _check_unrewritten(
             workspace.add("M612", path, f"`{collection}`: {reason.path}: {reason.text}", rewrite, claim.line)
     if not migration.covers(collection):
         changes = "; ".join(collection_differences(old, new, collection))
-        fix = rewrite if reasons else f'add wire_compatible("{collection}") (checked: it holds), or {rewrite}'
+        fix = rewrite if reasons else f'add wire_compatible("{collection}") (verified: it holds), or {rewrite}'
         workspace.add("M611", path, f"`{collection}` changed: {changes}", fix)
 
 
-def _wire_reasons(old: Types, new: Types, collection: str) -> tuple[Reason, ...]:
+def _wire_reasons(old: ProtoTypes, new: ProtoTypes, collection: str) -> tuple[WireReason, ...]:
     return (
         *wire_compatible(old.key(collection), new.key(collection)).reasons,
         *wire_compatible(old.value(collection), new.value(collection)).reasons,
@@ -318,7 +286,7 @@ def _wire_reasons(old: Types, new: Types, collection: str) -> tuple[Reason, ...]
 
 
 def _reused_names(workspace: Workspace, versions: Versions, name: str, collection: str) -> list[str]:
-    """Field names that a collection's messages take up anew under another number."""
+    """Describe the field names that a collection's messages use again with another number."""
     old_version, new = _new(name) - 1, workspace.snapshots[_new(name)]
     found = []
     for part in sorted(new.parts(collection)):
@@ -334,11 +302,11 @@ def _reused_names(workspace: Workspace, versions: Versions, name: str, collectio
     return found
 
 
-def _by_name(types: Types, part: str) -> dict[str, int]:
+def _by_name(types: ProtoTypes, part: str) -> dict[str, int]:
     return {name: number for number, (name, _) in types.numbers.get(part, {}).items()}
 
 
-def _neighbours(workspace: Workspace, name: str) -> tuple[Types | None, Types | None]:
+def _neighbours(workspace: Workspace, name: str) -> tuple[ProtoTypes | None, ProtoTypes | None]:
     return workspace.snapshots.get(_new(name) - 1), workspace.snapshots.get(_new(name))
 
 

@@ -1,5 +1,5 @@
 """`python -m catalog.cli` is the `catalog` command."""
 
-from catalog.cli.main import main
+from catalog.cli.main_group import main
 
 main()

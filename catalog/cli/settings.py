@@ -1,7 +1,8 @@
-"""What a command was told, and by whom: a flag, a variable, a file, or nobody.
+"""Settings of commands: from flags, variables, files and defaults.
 
-The first of these that says something stands: the flag; the variable `CATALOG_…`; `[tool.catalog.env.NAME]`, then
-`[tool.catalog]` in `catalog.toml` or `pyproject.toml`; the default. Reads no store.
+The first source that has a value wins: the flag; the variable `CATALOG_…`; `[tool.catalog.env.NAME]`, then
+`[tool.catalog]` in `catalog.toml` or `pyproject.toml`; the default. click's default maps are not used: a setting may
+have no flag in a command, and a file may be named after the command. Reads no store.
 """
 
 from __future__ import annotations
@@ -9,25 +10,24 @@ from __future__ import annotations
 import json
 import os
 import re
-import tomllib
 from collections.abc import Callable, Iterator, Mapping
 from dataclasses import dataclass
 from difflib import get_close_matches
 from pathlib import Path
 from typing import Any, Final
 
+from catalog.engine.base.duration import parse_seconds
+from catalog.engine.base.fence import LOCK_TIMEOUT_S
 from catalog.errors import SettingError
+from catalog.errors.redaction import REDACTED, is_secret_option, redact_addresses, redact_option, secrets_of
 
 FILES: Final = ("catalog.toml", "pyproject.toml")
-REDACTED: Final = "********"
-_SECRET = re.compile(r"secret|token|password|passwd|credential|sas|account_key|access_key|private", re.IGNORECASE)
+FORMATS: Final = ("text", "json")
 _VARIABLE = re.compile(r"\$(\$|\{([A-Za-z_][A-Za-z0-9_]*)\})")
-_DURATION = re.compile(r"(\d+(?:\.\d+)?)\s*(ms|s|m|h|d)?")
 _WHOLE_MAX: Final = 2**63 - 1
-"""What a store can hold."""
-_UNITS_S: Final = {"ms": 0.001, "s": 1.0, "m": 60.0, "h": 3600.0, "d": 86400.0}
+"""The greatest number that a store can hold."""
 _NOT_OURS: Final = frozenset({"unwritten", "env"})
-"""Under `[tool.catalog]` too: what the gate reads, and the tables of environments."""
+"""Also under `[tool.catalog]`, but no settings: a list of the gate, and the tables of environments."""
 OPTIONS: Final = "storage_options"
 
 
@@ -39,20 +39,24 @@ class Setting:
 
     @property
     def is_secret(self) -> bool:
-        return self.value is not None and is_secret(self.name)
+        option = self.name.removeprefix(f"{OPTIONS}.")
+        return self.value is not None and option != self.name and is_secret_option(option)
 
     @property
     def shown(self) -> Any:  # noqa: ANN401 - of whatever type the setting is
-        return REDACTED if self.is_secret else self.value
+        if not isinstance(self.value, str):
+            return REDACTED if self.is_secret else self.value
+        option = self.name.removeprefix(f"{OPTIONS}.")
+        return redact_addresses(self.value) if option == self.name else redact_option(option, self.value)
 
 
 @dataclass(frozen=True, slots=True)
 class Settings:
-    """Every setting there is, each with its source; `storage_options.NAME` for each storage option."""
+    """Every setting with its source; each storage option is a setting `storage_options.NAME`."""
 
     all: Mapping[str, Setting]
     troubles: tuple[SettingError, ...] = ()
-    """What is wrong with variables or files whose settings are left out, if that was asked for."""
+    """The errors in variables and files that a forgiving command ignores."""
 
     def __getitem__(self, name: str) -> Any:  # noqa: ANN401
         return self.all[name].value
@@ -64,8 +68,9 @@ class Settings:
 
     @property
     def secrets(self) -> tuple[str, ...]:
-        """What must not be shown, wherever it turns up."""
-        return tuple(str(own.value) for own in self.all.values() if own.is_secret)
+        """The values that must never be printed."""
+        addresses = (own.value for own in self.all.values() if isinstance(own.value, str))
+        return secrets_of(self.storage_options, *addresses)
 
 
 def read_settings(
@@ -75,13 +80,13 @@ def read_settings(
     *,
     forgiving: bool = False,
 ) -> Settings:
-    """What holds for a command with these flags; those that were not given are None.
+    """Merge the sources; `flags` has the options that were given.
 
-    `forgiving` leaves out the variables, or the file, in which something is wrong.
+    `forgiving` ignores all variables, or the whole file, if one of its settings is invalid.
     """
-    told = _Told(os.environ if variables is None else variables, folder or Path.cwd())
-    levels, troubles = [*told.flags(flags)], []
-    for level in (told.variables, lambda: told.file(flags)):
+    sources = _SettingSources(os.environ if variables is None else variables, folder or Path.cwd())
+    levels, troubles = [*sources.flags(flags)], []
+    for level in (sources.variables, lambda: sources.file(flags)):
         try:
             levels += level()
         except SettingError as error:
@@ -95,47 +100,33 @@ def read_settings(
 
 
 def known_variables() -> frozenset[str]:
-    """The names of all variables that are read."""
-    return frozenset(f"CATALOG_{name.upper()}" for name in (*_KNOWN, OPTIONS, "config_file", "env", "traceback"))
+    """Return the names of all variables that are read."""
+    return frozenset(
+        f"CATALOG_{name.upper()}" for name in (*_KNOWN, OPTIONS, "anonymise_key", "config_file", "env", "traceback")
+    )
 
 
-def read_environments(
-    flags: Mapping[str, Any], variables: Mapping[str, str] | None = None, folder: Path | None = None
-) -> Mapping[str, Mapping[str, Any]]:
-    """The tables that `--env` can name, as they stand in the file."""
-    told = _Told(os.environ if variables is None else variables, folder or Path.cwd())
-    _, _, environments = told.tables(flags)
+def read_environments(flags: Mapping[str, Any]) -> Mapping[str, Mapping[str, Any]]:
+    """Return the tables of the settings file that `--env` can name."""
+    _, _, environments = _SettingSources(os.environ, Path.cwd()).tables(flags)
     return {name: table for name, table in environments.items() if isinstance(table, dict)}
-
-
-def is_secret(name: str) -> bool:
-    """Whether what has this name is to be shown to nobody."""
-    return _SECRET.search(name) is not None
-
-
-def seconds(text: object) -> float:
-    """A duration: a number of seconds, or one with its unit: `500ms`, `90s`, `5m`, `2h`."""
-    match = _DURATION.fullmatch(str(text).strip())
-    if match is None:
-        raise ValueError("a duration is a number of seconds, or one with a unit, such as 90s, 5m or 2h")
-    return float(match[1]) * _UNITS_S[match[2] or "s"]
 
 
 def _text(value: object) -> str:
     if not isinstance(value, str) or not value:
-        raise ValueError("it is to be a text that is not empty")
+        raise ValueError("it must be a text that is not empty")
     return value
 
 
 def _whole(value: object) -> int:
     if isinstance(value, bool) or not re.fullmatch(r"[0-9]{1,19}", str(value)) or int(str(value)) > _WHOLE_MAX:
-        raise ValueError(f"it is to be a whole number from 0 to {_WHOLE_MAX}")
+        raise ValueError(f"it must be a whole number from 0 to {_WHOLE_MAX}")
     return int(str(value))
 
 
 def _format(value: object) -> str:
-    if value not in {"text", "json"}:
-        raise ValueError("it is to be text or json")
+    if value not in FORMATS:
+        raise ValueError(f"it must be {' or '.join(FORMATS)}")
     return str(value)
 
 
@@ -143,23 +134,26 @@ _KNOWN: Final[Mapping[str, tuple[Any, Callable[[object], Any]]]] = {
     "store": (None, _text),
     "project": ("catalog", _text),
     "spark": (None, _text),
+    "class_archive": (None, _text),
     "deploy_generation": (None, _whole),
-    "lock_timeout": (60.0, seconds),
-    "timeout": (None, seconds),
+    "lock_timeout": (LOCK_TIMEOUT_S, parse_seconds),
+    "timeout": (None, parse_seconds),
     "format": ("text", _format),
     "log_format": (None, _format),
     "metrics_file": (None, _text),
     "ready_file": (None, _text),
 }
 
-_PLACES: Final = frozenset({"store", "metrics_file", "ready_file"})
-"""Relative to the file that names them."""
+_PLACES: Final = frozenset({"store", "class_archive", "metrics_file", "ready_file"})
+"""Paths, relative to the file that names them."""
+_OFF: Final = "off"
+"""In the place of a path: there is none."""
 
 _Level = tuple[str, Any, str]
 
 
 @dataclass(frozen=True, slots=True)
-class _Told:
+class _SettingSources:
     environment: Mapping[str, str]
     folder: Path
 
@@ -182,18 +176,18 @@ class _Told:
                 options = json.loads(raw)
             except ValueError as error:
                 raise SettingError(
-                    variable, f"it is no JSON object: {error}", 'write {"aws_region": "eu-west-1"}'
+                    variable, f"it is not a JSON object: {error}", 'write {"aws_region": "eu-west-1"}'
                 ) from error
             yield from self._options(options, variable)
 
     def tables(self, flags: Mapping[str, Any]) -> tuple[Path | None, dict[str, Any], dict[str, Any]]:
-        """The file that settings are read from, if there is one; what it says of all environments, and of each."""
+        """Return the path of the settings file, its table `[tool.catalog]`, and its tables of environments."""
         named = self._asked(flags, "config_file")
         path = _nearest(self.folder) if named is None else Path(named)
         table = {} if path is None else _read_table(path, required=named is not None)
         environments = table.get("env", {})
         if not isinstance(environments, dict):
-            raise SettingError(f"{path}: tool.catalog.env", "it is no table", "write [tool.catalog.env.NAME]")
+            raise SettingError(f"{path}: tool.catalog.env", "it is not a table", "write [tool.catalog.env.NAME]")
         return path, table, environments
 
     def file(self, flags: Mapping[str, Any]) -> Iterator[_Level]:
@@ -227,27 +221,25 @@ class _Told:
                 known = f"did you mean {close[0]}?" if close else f"there are {', '.join((*_KNOWN, OPTIONS))}"
                 raise SettingError(where, "there is no such setting", known)
             value = _parsed(name, self._expanded(raw, where), where)
-            if name in _PLACES and path is not None and "://" not in value:
+            if name in _PLACES and path is not None and "://" not in value and value != _OFF:
                 value = str(path.absolute().parent / value)
             yield name, value, source
 
     def _options(self, options: object, source: str) -> Iterator[_Level]:
         if not isinstance(options, dict):
-            raise SettingError(f"{OPTIONS} of {source}", "it is no table of options", _EXAMPLE_OPTIONS)
+            raise SettingError(f"{OPTIONS} of {source}", "it is not a table of options", _EXAMPLE_OPTIONS)
         for option, value in options.items():
             if not isinstance(value, str | int | float):
-                raise SettingError(f"{OPTIONS}.{option} of {source}", "it is no text", _EXAMPLE_OPTIONS)
-            told = str(value).lower() if isinstance(value, bool) else str(value)
-            yield f"{OPTIONS}.{option}", self._expanded(told, f"{option} of {source}"), source
+                raise SettingError(f"{OPTIONS}.{option} of {source}", "it is not a text", _EXAMPLE_OPTIONS)
+            text = str(value).lower() if isinstance(value, bool) else str(value)
+            yield f"{OPTIONS}.{option}", self._expanded(text, f"{option} of {source}"), source
 
     def _expanded(self, value: Any, where: str) -> Any:  # noqa: ANN401 - only texts change
         def replaced(match: re.Match[str]) -> str:
             if match[2] is None:
                 return "$"
             if match[2] not in self.environment:
-                raise SettingError(
-                    where, f"it refers to ${{{match[2]}}}, and there is no such variable", f"set {match[2]}"
-                )
+                raise SettingError(where, f"it refers to ${{{match[2]}}}, which is not set", f"set {match[2]}")
             return self.environment[match[2]]
 
         return _VARIABLE.sub(replaced, value) if isinstance(value, str) else value
@@ -260,11 +252,11 @@ def _parsed(name: str, value: object, where: str) -> Any:  # noqa: ANN401
     try:
         return _KNOWN[name][1](value)
     except ValueError as error:
-        raise SettingError(where, f"{value!r} does not fit: {error}", f"correct {where}") from error
+        raise SettingError(where, f"{value!r} is not valid: {error}", f"correct {where}") from error
 
 
 def _nearest(folder: Path) -> Path | None:
-    """The file with `[tool.catalog]` in this folder, or in the nearest one above it that has one."""
+    """Find the settings file: in this folder, or in the nearest one above it that has one with `[tool.catalog]`."""
     for above in (folder.absolute(), *folder.absolute().parents):
         for name in FILES:
             path = above / name
@@ -274,13 +266,15 @@ def _nearest(folder: Path) -> Path | None:
 
 
 def _read_table(path: Path, *, required: bool) -> dict[str, Any]:
+    import tomllib  # noqa: PLC0415 - there may be no file
+
     try:
         with path.open("rb") as file:
             table = tomllib.load(file).get("tool", {}).get("catalog")
     except OSError as error:
         raise SettingError(str(path), f"it cannot be read: {error.strerror}", "correct --config-file") from error
     except (ValueError, AttributeError, RecursionError) as error:
-        raise SettingError(str(path), f"it is no TOML: {error}", "correct the file") from error
+        raise SettingError(str(path), f"it is not valid TOML: {error}", "correct the file") from error
     if not isinstance(table, dict):
         if required:
             raise SettingError(str(path), "it has no table [tool.catalog]", "add one, or correct --config-file")

@@ -1,41 +1,51 @@
-"""Every error a caller can meet, split by what the caller can do about it.
+"""All errors of the package, grouped by what a caller can do about them.
 
     CatalogError
-    ├── RetryableError              try the same again from the start; nothing was changed
+    ├── RetryableError              try again from the start; nothing was changed
     │   ├── ConflictError
     │   ├── TransactionConflictError
     │   ├── CommitFailedError
     │   ├── TimedOutError
     │   └── DiagnosisOutdatedError
-    ├── IndeterminateError          find out first whether it happened
+    ├── IndeterminateError          find out first whether the commit happened
     ├── FencedError                 stop this process
     ├── StaleGenerationError        stop this process
-    ├── ConstraintError             fix the change; it does not fit the rows that are there
+    ├── ConstraintError             fix the change; it does not fit the rows of the store
     │   ├── KeyExistsError
     │   ├── NoSuchRowError
     │   ├── RowChangedError
     │   ├── ProtectedRowError
     │   ├── MarkedRowError
+    │   ├── AllocatorSetBackError
+    │   ├── UnknownFieldsError
+    │   ├── UndeclaredEnumError
     │   ├── ValueTypeError
     │   ├── DuplicateError
     │   └── DanglingReferenceError
     ├── UnknownCollectionError      fix the call
+    ├── UnknownAllocatorError       fix the call
+    ├── WrongArgumentError          fix the call
+    ├── NoSuchMemberError           fix the call
+    ├── TransactionEndedError       begin another transaction
+    ├── ForkedError                 open the store in this process
+    │   └── ForkedClientError       start processes without fork
+    ├── IdsExhaustedError           set the allocator right
     ├── UnfitJsonError              fix the JSON
     ├── UsageError                  fix the call
     ├── SettingError                fix the setting
-    ├── StoppedError                run it again
-    ├── FindingsError               mend what was found
-    ├── ExaminationError            mend what was found
-    ├── UpgradeCheckError           mend the migrations or the rows
-    ├── PageError                   name another file for the page
+    ├── StoppedError                run the command again
+    ├── FindingsError               repair what was found
+    ├── ExaminationError            solve the problems found
+    ├── UpgradeCheckError           correct the migrations or the rows
+    ├── PageError                   choose another file for the page
     ├── ReadOnlyError               open the store in another mode
     ├── ClosedError                 open the store again
-    ├── InvalidChangeError          report an error of the program
+    ├── InvalidChangeError          report a bug in the program
     ├── ReadOptionError             fix the options of the query
-    ├── OtherFeedError              name the right store, or begin anew
+    ├── OtherFeedError              name the right store, or begin with a new checkpoint
     ├── StatementError              fix the statement
-    ├── StatementRefusedError       ask, and write by other means
-    ├── SparkStartError             mend Java or its memory
+    ├── StatementRefusedError       use a statement that reads; write by other means
+    ├── SparkStartError             install Java, or give it memory
     ├── UnfitColumnError            fix the migration or the query
     ├── UnfitSchemaError            fix the schema of the shard
     ├── UnfitShardIdError           correct the row
@@ -44,260 +54,116 @@
     ├── ShardFinalizedError         use the shard that took its place
     ├── TableTooLargeError          read batch by batch
     ├── UnfitBuiltinsError          fix the list of builtins
+    ├── UnfitConstraintError        fix the constraints
     ├── UninstructedSchemaError     add an instruction
     ├── UnfitEvolutionError         fix the schema or the instruction
     ├── BuiltinsTooNewError         upgrade this program
     ├── BuiltinOvertakenError       stop this process
     ├── UnmigratedBuiltinsError     open the store as leader once
     ├── UnknownProjectError         install the project, or correct its name
+    │   ├── BrokenProjectError      correct its files
+    │   └── OutdatedProjectError    change its imports
+    ├── InitializationFailedError   correct initialize.py
     ├── UnsupportedMessageError     fix the proto
     ├── GeneratedCodeError          generate the code again
     ├── UnfrozenTypesError          make a version of the types
     ├── StoreTooOldError            upgrade the store with an earlier release first
     ├── StoreTooNewError            upgrade this program
     ├── LogTooNewError              upgrade this program
+    ├── OtherTypesError             run the build that wrote the store
     ├── UpgradeNeededError          upgrade the store
     ├── LegacyRowsError             read from a later time
     ├── VersionChangedError         open the store again
     ├── RetiredError                read from a later time
+    ├── NotYetInitializedError      read from a later time
     ├── NoSuchVersionError          read from an earlier time
     ├── StepRunningError            wait for the migration
     ├── UnfinishedStepError         wait for the migration, run it again, or give it up
     ├── StepRefusedError            fix the migration, or the rows it names
-    ├── StepDisturbedError          stop those who write, and start again
-    ├── StepTimedOutError           give it more time
+    ├── StepDisturbedError          stop the processes that write, and start again
+    ├── StepTimedOutError           allow more time
     ├── UnwrittenStepError          write the migration
+    ├── MigrationFailedError        fix the migration
     ├── ChecksumError               run the build that applied the migrations
     ├── UndoneError                 decide whether to apply the migration again
-    ├── NotUndoableError            go on, or restore a copy
+    ├── NotUndoableError            continue, or restore a copy
+    ├── UndoStoppedError            remove the cause, and go on or go back
     ├── PreflightError              make room, or install what is missing
-    ├── SparkJobError               mend the cause, and start again
+    ├── SparkJobError               remove the cause, and start again
     ├── NotInitializedError         open the store as leader once
     ├── NotAStoreError              name the right store
     │   ├── DamagedIdentityError    restore store.json
+    │   ├── NotEmptyError           choose an empty place
     │   └── OtherProjectError       name the project
     ├── BeingRemovedError           finish the removal
-    ├── CopyTargetError             name an empty place
-    ├── UnreadableRowError          mend the row
+    ├── CopyTargetError             choose an empty place
+    ├── UnreadableRowError          repair the row
     ├── NoStoreError                name the right store, or make one
     ├── ForeignTableError           name the right store
-    ├── StoreUnreachableError       mend the storage
+    ├── NotExclusiveError           use another storage
+    ├── StoreUnreachableError       make the storage reachable
+    │   ├── NoAddressError          name the right place
+    │   ├── NotAFolderError         name the right place
+    │   ├── MissingClientError      install the client
     │   ├── StoreReadOnlyError
     │   └── StoreFullError
     └── DamagedError                repair the store
         ├── LostStashError
         ├── TornLogError
+        ├── AlteredEntryError
+        ├── StateLeftOutError
         ├── NotRepairableError
+        ├── LossNotAcceptedError
         ├── CorruptCheckpointError
+        ├── CheckpointMismatchError
         ├── MissingFileError
+        ├── FilesLostError
         ├── CorruptFileError
         └── UndecodableRowError
 
-An error says in its own text what happened, why, and what to do next, and carries its facts as attributes. Each is
-built from its facts alone, so that it survives pickling between Spark's processes.
+Each error prints what happened, why, and what to do next, and carries its facts as attributes (see
+`catalog.errors.base`), without secrets (`catalog.errors.redaction`). `catalog.errors.visible_text` spells out what a
+terminal would obey and nobody sees.
 """
 
-from catalog.errors.builtins import (
-    BuiltinOvertakenError,
-    BuiltinsTooNewError,
-    UnfitBuiltinsError,
-    UnfitEvolutionError,
-    UninstructedSchemaError,
-    UnmigratedBuiltinsError,
-)
-from catalog.errors.commands import (
-    ExaminationError,
-    FindingsError,
-    PageError,
-    SettingError,
-    StoppedError,
-    UnfinishedStepError,
-    UpgradeCheckError,
-    UsageError,
-)
-from catalog.errors.commits import (
-    ClosedError,
-    CommitFailedError,
-    ConflictError,
-    DiagnosisOutdatedError,
-    FencedError,
-    IndeterminateError,
-    InvalidChangeError,
-    NoSuchVersionError,
-    ReadOnlyError,
-    RetiredError,
-    StaleGenerationError,
-    StepRunningError,
-    TimedOutError,
-    TransactionConflictError,
-)
-from catalog.errors.migrations import (
-    ChecksumError,
-    NotUndoableError,
-    PreflightError,
-    SparkJobError,
-    StepDisturbedError,
-    StepRefusedError,
-    StepTimedOutError,
-    UndoneError,
-    UnwrittenStepError,
-)
-from catalog.errors.queries import StatementError, StatementRefusedError
-from catalog.errors.root import (
-    CatalogError,
-    ConstraintError,
-    DamagedError,
-    RetryableError,
-)
-from catalog.errors.rows import (
-    DanglingReferenceError,
-    DuplicateError,
-    KeyExistsError,
-    MarkedRowError,
-    NoSuchRowError,
-    OtherFeedError,
-    ProtectedRowError,
-    ReadOptionError,
-    RowChangedError,
-    UnfitColumnError,
-    UnfitJsonError,
-    UnknownCollectionError,
-    ValueTypeError,
-)
-from catalog.errors.shards import (
-    ReaderFencedError,
-    ShardFinalizedError,
-    TableTooLargeError,
-    UnfitSchemaError,
-    UnfitShardIdError,
-    WriterSchemaError,
-)
-from catalog.errors.stores import (
-    BeingRemovedError,
-    CopyTargetError,
-    CorruptCheckpointError,
-    CorruptFileError,
-    DamagedIdentityError,
-    ForeignTableError,
-    LostStashError,
-    MissingFileError,
-    NoStoreError,
-    NotAStoreError,
-    NotInitializedError,
-    NotRepairableError,
-    OtherProjectError,
-    StoreFullError,
-    StoreReadOnlyError,
-    StoreUnreachableError,
-    TornLogError,
-    UndecodableRowError,
-    UnreadableRowError,
-)
-from catalog.errors.versions import (
-    GeneratedCodeError,
-    LegacyRowsError,
-    LogTooNewError,
-    SparkStartError,
-    StoreTooNewError,
-    StoreTooOldError,
-    UnfrozenTypesError,
-    UnknownProjectError,
-    UnsupportedMessageError,
-    UpgradeNeededError,
-    VersionChangedError,
-)
+# ruff: noqa: F403, F405 - the modules are private, their errors public; the tests compare __all__ with the tree above
 
+from catalog.errors.base import *
+from catalog.errors.calls import *
+from catalog.errors.cli import *
+from catalog.errors.commits import *
+from catalog.errors.migrations import *
+from catalog.errors.rows import *
+from catalog.errors.shards import *
+from catalog.errors.stores import *
+from catalog.errors.versions import *
+
+# fmt: off
 __all__ = [
-    "BeingRemovedError",
-    "BuiltinOvertakenError",
-    "BuiltinsTooNewError",
-    "CatalogError",
-    "ChecksumError",
-    "ClosedError",
-    "CommitFailedError",
-    "ConflictError",
-    "ConstraintError",
-    "CopyTargetError",
-    "CorruptCheckpointError",
-    "CorruptFileError",
-    "DamagedError",
-    "DamagedIdentityError",
-    "DanglingReferenceError",
-    "DiagnosisOutdatedError",
-    "DuplicateError",
-    "ExaminationError",
-    "FencedError",
-    "FindingsError",
-    "ForeignTableError",
-    "GeneratedCodeError",
-    "IndeterminateError",
-    "InvalidChangeError",
-    "KeyExistsError",
-    "LegacyRowsError",
-    "LogTooNewError",
-    "LostStashError",
-    "MarkedRowError",
-    "MissingFileError",
-    "NoStoreError",
-    "NoSuchRowError",
-    "NoSuchVersionError",
-    "NotAStoreError",
-    "NotInitializedError",
-    "NotRepairableError",
-    "NotUndoableError",
-    "OtherFeedError",
-    "OtherProjectError",
-    "PageError",
-    "PreflightError",
-    "ProtectedRowError",
-    "ReadOnlyError",
-    "ReadOptionError",
-    "ReaderFencedError",
-    "RetiredError",
-    "RetryableError",
-    "RowChangedError",
-    "SettingError",
-    "ShardFinalizedError",
-    "SparkJobError",
-    "SparkStartError",
-    "StaleGenerationError",
-    "StatementError",
-    "StatementRefusedError",
-    "StepDisturbedError",
-    "StepRefusedError",
-    "StepRunningError",
+    "AllocatorSetBackError", "AlteredEntryError", "BeingRemovedError", "BrokenProjectError", "BuiltinOvertakenError",
+    "BuiltinsTooNewError", "CatalogError", "CheckpointMismatchError", "ChecksumError", "ClosedError",
+    "CommitFailedError", "ConflictError", "ConstraintError", "CopyTargetError", "CorruptCheckpointError",
+    "CorruptFileError", "DamagedError", "DamagedIdentityError", "DanglingReferenceError", "DiagnosisOutdatedError",
+    "DuplicateError", "ExaminationError", "FencedError", "FilesLostError", "FindingsError", "ForeignTableError",
+    "ForkedClientError", "ForkedError", "GeneratedCodeError", "IdsExhaustedError", "IndeterminateError",
+    "InitializationFailedError", "InvalidChangeError", "KeyExistsError", "LegacyRowsError", "LogTooNewError",
+    "LossNotAcceptedError", "LostStashError", "MarkedRowError", "MigrationFailedError", "MissingClientError",
+    "MissingFileError", "NoAddressError", "NoStoreError", "NoSuchMemberError", "NoSuchRowError", "NoSuchVersionError",
+    "NotAFolderError", "NotAStoreError", "NotEmptyError", "NotExclusiveError", "NotInitializedError",
+    "NotRepairableError", "NotUndoableError", "NotYetInitializedError", "OtherFeedError", "OtherProjectError",
+    "OtherTypesError", "OutdatedProjectError", "PageError", "PreflightError", "ProtectedRowError", "ReadOnlyError",
+    "ReadOptionError", "ReaderFencedError", "RetiredError", "RetryableError", "RowChangedError", "SettingError",
+    "ShardFinalizedError", "SparkJobError", "SparkStartError", "StaleGenerationError", "StateLeftOutError",
+    "StatementError", "StatementRefusedError", "StepDisturbedError", "StepRefusedError", "StepRunningError",
     "StepTimedOutError",
-    "StoppedError",
-    "StoreFullError",
-    "StoreReadOnlyError",
-    "StoreTooNewError",
-    "StoreTooOldError",
-    "StoreUnreachableError",
-    "TableTooLargeError",
-    "TimedOutError",
-    "TornLogError",
-    "TransactionConflictError",
-    "UndecodableRowError",
-    "UndoneError",
-    "UnfinishedStepError",
-    "UnfitBuiltinsError",
-    "UnfitColumnError",
-    "UnfitEvolutionError",
-    "UnfitJsonError",
-    "UnfitSchemaError",
-    "UnfitShardIdError",
-    "UnfrozenTypesError",
-    "UninstructedSchemaError",
-    "UnknownCollectionError",
-    "UnknownProjectError",
-    "UnmigratedBuiltinsError",
-    "UnreadableRowError",
-    "UnsupportedMessageError",
-    "UnwrittenStepError",
-    "UpgradeCheckError",
-    "UpgradeNeededError",
-    "UsageError",
-    "ValueTypeError",
-    "VersionChangedError",
-    "WriterSchemaError",
+    "StoppedError", "StoreFullError", "StoreReadOnlyError", "StoreTooNewError", "StoreTooOldError",
+    "StoreUnreachableError", "TableTooLargeError", "TimedOutError", "TornLogError", "TransactionConflictError",
+    "TransactionEndedError", "UndeclaredEnumError", "UndecodableRowError", "UndoStoppedError", "UndoneError",
+    "UnfinishedStepError", "UnfitBuiltinsError", "UnfitColumnError", "UnfitConstraintError", "UnfitEvolutionError",
+    "UnfitJsonError", "UnfitSchemaError", "UnfitShardIdError", "UnfrozenTypesError", "UninstructedSchemaError",
+    "UnknownAllocatorError", "UnknownCollectionError", "UnknownFieldsError", "UnknownProjectError",
+    "UnmigratedBuiltinsError", "UnreadableRowError", "UnsupportedMessageError", "UnwrittenStepError",
+    "UpgradeCheckError", "UpgradeNeededError", "UsageError", "ValueTypeError", "VersionChangedError",
+    "WriterSchemaError", "WrongArgumentError",
 ]
+# fmt: on

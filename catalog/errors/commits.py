@@ -1,177 +1,137 @@
-"""A commit did not happen, may not happen, or asks for what is no longer there."""
+"""Errors of commits and of reads at a ts: refused, failed, uncertain, or out of the readable range."""
 
 from __future__ import annotations
 
-from catalog.errors.root import CatalogError, RetryableError
+from catalog.errors.base import CatalogError, RetryableError
 
 
 class ConflictError(RetryableError):
-    def __init__(self, uri: str, expected: int, found: int) -> None:
-        self.uri, self.expected, self.found = uri, expected, found
-        super().__init__(
-            f"commit refused: {uri} is at {found}, this was made for {expected}",
-            "somebody else committed first",
-            "read again and repeat the change",
-            uri,
-            expected,
-            found,
-        )
+    uri: str
+    expected: int
+    found: int
+    what = "commit refused: {uri} is at ts {found}, and the commit was prepared for ts {expected}"
+    why = "another process committed first"
+    next = "read again and repeat the change"
 
 
 class CommitFailedError(RetryableError):
-    def __init__(self, uri: str, version: int, reason: str) -> None:
-        self.uri, self.version, self.reason = uri, version, reason
-        super().__init__(
-            f"commit {version} of {uri} did not happen: {reason}",
-            "the log was read again, and the commit is not in it",
-            "mend the cause and repeat the change",
-            uri,
-            version,
-            reason,
-        )
+    uri: str
+    version: int
+    reason: str
+    what = "commit {version} of {uri} did not happen: {reason}"
+    why = "the log was read again, and the commit is not in it"
+    next = "remove the cause and repeat the change"
 
 
 class TransactionConflictError(RetryableError):
-    def __init__(self, began: int, now: int) -> None:
-        self.began, self.now = began, now
-        super().__init__(
-            f"transaction refused: it read ts {began}, and what it depends on was changed by ts {now}",
-            "another transaction committed first",
-            "run the transaction again from the start",
-            began,
-            now,
-        )
+    began: int
+    now: int
+    what = "transaction refused: rows that it read at ts {began} have changed by ts {now}"
+    why = "another transaction committed first"
+    next = "run the transaction again from the start"
 
 
 class TimedOutError(RetryableError):
-    def __init__(self, waited_for: str, waited_s: float) -> None:
-        self.waited_for, self.waited_s = waited_for, waited_s
-        super().__init__(
-            f"gave up after {waited_s} s of waiting for {waited_for}",
-            "the time that was given for all of it is over; nothing was changed",
-            "allow more time, or end what was waited for",
-            waited_for,
-            waited_s,
-        )
+    waited_for: str
+    waited_s: float
+    what = "gave up after waiting {waited_s} s for {waited_for}"
+    why = "the timeout has passed; nothing was changed"
+    next = "allow more time, or end what was waited for"
 
 
 class DiagnosisOutdatedError(RetryableError):
-    def __init__(self, uri: str, thing: str) -> None:
-        self.uri, self.thing = uri, thing
-        super().__init__(
-            f"nothing was repaired: {thing} of {uri} is no longer what was found",
-            "somebody else wrote or repaired it meanwhile",
-            "diagnose the store again",
-            uri,
-            thing,
-        )
+    uri: str
+    thing: str
+    what = "nothing was repaired: {thing} of {uri} is no longer as it was diagnosed"
+    why = "another process has written or repaired it since"
+    next = "diagnose the store again"
 
 
 class IndeterminateError(CatalogError):
-    def __init__(self, uri: str, version: int, txid: str, reason: str) -> None:
-        self.uri, self.version, self.txid, self.reason = uri, version, txid, reason
-        super().__init__(
-            f"it is not known whether commit {version} of {uri} happened: {reason}",
-            "the answer was lost and the log cannot be read",
-            f"when the storage answers again, look whether entry {version} carries {txid}",
-            uri,
-            version,
-            txid,
-            reason,
-        )
+    uri: str
+    version: int
+    txid: str
+    reason: str
+    what = "it is not known whether commit {version} of {uri} happened: {reason}"
+    why = "the storage's answer was lost, and the log cannot be read"
+    next = "when the storage answers again, check whether log entry {version} carries {txid}"
 
 
 class FencedError(CatalogError):
-    def __init__(self, held: tuple[int, int], current: tuple[int, int]) -> None:
-        self.held, self.current = held, current
-        super().__init__(
-            f"commit refused: this process holds generation {held[0]}, epoch {held[1]}; "
-            f"the store is at generation {current[0]}, epoch {current[1]}",
-            "another process opened this catalog as leader",
-            "stop this process; a retry cannot succeed",
-            held,
-            current,
-        )
+    held: tuple[int, int]
+    current: tuple[int, int]
+    what = (
+        "commit refused: this process holds generation {held[0]}, epoch {held[1]}; "
+        "the store is at generation {current[0]}, epoch {current[1]}"
+    )
+    why = "another process opened this catalog as leader"
+    next = "stop this process; a retry cannot succeed"
 
 
 class StaleGenerationError(CatalogError):
-    def __init__(self, wanted: int, current: int) -> None:
-        self.wanted, self.current = wanted, current
-        super().__init__(
-            f"cannot lead with deploy generation {wanted}: the store is at generation {current}",
-            "a newer deployment has taken the store over",
-            "stop this process; an older deployment never takes over from a newer one",
-            wanted,
-            current,
-        )
+    wanted: int
+    current: int
+    what = "cannot lead with deploy generation {wanted}: the store is at generation {current}"
+    why = "a newer deployment has taken over the store"
+    next = "stop this process; an older deployment never takes over from a newer one"
 
 
 class RetiredError(CatalogError):
-    def __init__(self, uri: str, version: int, earliest: int) -> None:
-        self.uri, self.version, self.earliest = uri, version, earliest
-        super().__init__(
-            f"ts {version} of {uri} can no longer be read",
-            "its retention has ended",
-            f"the earliest ts that can be read is {earliest}",
-            uri,
-            version,
-            earliest,
-        )
+    uri: str
+    version: int
+    earliest: int
+    what = "ts {version} of {uri} can no longer be read"
+    why = "its retention has ended"
+    next = "the earliest ts that can be read is {earliest}"
+
+    def templates(self) -> tuple[str, str, str]:
+        if str(self.version).startswith("-"):
+            return "there is no ts {version}", "ts are the numbers of commits, from 0 on", self.next
+        return super().templates()
+
+
+class NotYetInitializedError(CatalogError):
+    uri: str
+    ts: int
+    first: int
+    what = "{uri} had no rows yet at ts {ts}"
+    why = "it was made there, and initialised at ts {first}"
+    next = "read at ts {first} or later; `catalog history` lists them with their times"
 
 
 class NoSuchVersionError(CatalogError):
-    def __init__(self, uri: str, version: int, newest: int) -> None:
-        self.uri, self.version, self.newest = uri, version, newest
-        super().__init__(
-            f"ts {version} of {uri} cannot be read",
-            "nothing was committed there yet",
-            f"the newest ts that can be read is {newest}",
-            uri,
-            version,
-            newest,
-        )
+    uri: str
+    version: int
+    newest: int
+    what = "ts {version} of {uri} cannot be read"
+    why = "nothing has been committed there yet"
+    next = "the newest ts that can be read is {newest}"
 
 
 class StepRunningError(CatalogError):
-    def __init__(self, uri: str, step: int) -> None:
-        self.uri, self.step = uri, step
-        super().__init__(
-            f"nothing was vacuumed in {uri}: the migration to version {step} is running",
-            "its files are not committed yet, and those it reads may be retired",
-            "wait until it has ended; if its process is dead, start a leader, which resumes it",
-            uri,
-            step,
-        )
+    uri: str
+    step: int
+    what = "nothing was vacuumed in {uri}: the migration to version {step} is running"
+    why = "the files that it writes are not committed yet, and the files that it reads may be retired"
+    next = "wait until it has ended; if its process is dead, start a leader, which resumes it"
 
 
 class InvalidChangeError(CatalogError):
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            f"change refused: {reason}",
-            "the log would accept it without a word, and the store would be wrong from then on",
-            "this is an error of the program; report it",
-            reason,
-        )
+    reason: str
+    what = "change refused: {reason}"
+    why = "the log would accept it without an error, and the store would be wrong from then on"
+    next = "this is a bug in the program; please report it"
 
 
 class ReadOnlyError(CatalogError):
-    def __init__(self, mode: str) -> None:
-        self.mode = mode
-        super().__init__(
-            f"nothing can be written: the store is open in mode {mode}",
-            "that mode promises to leave the store as it is",
-            "open it as leader or member to write, or as a savepoint to try",
-            mode,
-        )
+    mode: str
+    what = "nothing can be written: the store is open in mode {mode}"
+    why = "that mode never changes the store"
+    next = "open it as leader or member to write, or as a savepoint to try a change"
 
 
 class ClosedError(CatalogError):
-    def __init__(self, uri: str) -> None:
-        self.uri = uri
-        super().__init__(
-            f"{uri} was closed by this process",
-            "whoever waited to lead it may do so since",
-            "open the store again",
-            uri,
-        )
+    uri: str
+    what = "this process has closed {uri}"
+    why = "another process may lead the store by now"
+    next = "open the store again"

@@ -1,117 +1,117 @@
-"""A migration did not run, may not run, or cannot be undone."""
+"""Errors of migrations: refused, failed, or impossible to undo."""
 
 from __future__ import annotations
 
-from catalog.errors.root import CatalogError
+from catalog.errors.base import CatalogError
 
 
 class StepRefusedError(CatalogError):
-    def __init__(self, step: str, rule: str, found: str, count: int, version: int) -> None:
-        self.step, self.rule, self.found, self.count, self.version = step, rule, found, count, version
-        super().__init__(
-            f"{step} was not applied: {found}",
-            f"a rule of every step is broken, {count} times: {rule}",
-            f"mend the migration or the rows; the store is unchanged, at version {version}",
-            step,
-            rule,
-            found,
-            count,
-            version,
-        )
+    step: str
+    rule: str
+    found: str
+    count: int
+    version: int
+    what = "{step} was not applied: {found}"
+    why = "a rule for every migration is broken{times}: {rule}"
+    next = (
+        "correct the migration or the rows, and try it on a copy: `catalog debug upgrade-check`; "
+        "the store is unchanged, at version {version}"
+    )
+
+    @property
+    def times(self) -> str:
+        return f" by {self.count} rows" if self.count != 1 else ""
+
+
+class MigrationFailedError(CatalogError):
+    step: str
+    found: str
+    what = "{step} was not applied: {found}"
+    why = "the gate reads what a migration declares; what its functions do is seen only when they run"
+    next = "correct {step}.py, and try it on a copy: `catalog debug upgrade-check`; the store is unchanged"
 
 
 class StepDisturbedError(CatalogError):
-    def __init__(self, step: str, collections: str, attempts: int) -> None:
-        self.step, self.collections, self.attempts = step, collections, attempts
-        super().__init__(
-            f"{step} was not applied: {collections} changed while it ran, {attempts} times in a row",
-            "another process writes to what the step rewrites",
-            "stop the members of the old version, and start again",
-            step,
-            collections,
-            attempts,
-        )
+    step: str
+    collections: str
+    attempts: int
+    what = "{step} was not applied: {collections} changed while it ran, {attempts} times in a row"
+    why = "another process writes to the collections that the migration rewrites"
+    next = "stop the members of the old version, and start again"
 
 
 class StepTimedOutError(CatalogError):
-    def __init__(self, step: str, timeout_s: float, version: int) -> None:
-        self.step, self.timeout_s, self.version = step, timeout_s, version
-        super().__init__(
-            f"{step} was not applied: {timeout_s} s are over",
-            "that much time was given for all of it",
-            f"give it more time; the store is unchanged, at version {version}",
-            step,
-            timeout_s,
-            version,
-        )
+    step: str
+    timeout_s: float
+    version: int
+    what = "{step} was not applied within {timeout_s} s"
+    why = "the timeout covers the whole upgrade"
+    next = "allow more time; the store is unchanged, at version {version}"
 
 
 class UnwrittenStepError(CatalogError):
-    def __init__(self, step: str, reason: str) -> None:
-        self.step, self.reason = step, reason
-        super().__init__(
-            f"{step} cannot run: {reason}",
-            "a migration must say what happens to every collection that changes",
-            f"write {step}.py, and run the gate",
-            step,
-            reason,
-        )
+    step: str
+    reason: str
+    what = "{step} cannot run: {reason}"
+    why = "a migration must declare what happens to every collection that changes"
+    next = "write {step}.py, and run the gate"
 
 
 class ChecksumError(CatalogError):
-    def __init__(self, steps: str) -> None:
-        self.steps = steps
-        super().__init__(
-            f"migrations that the store has behind it are not those of this build: {steps}",
-            "an applied migration was edited, so nobody knows what rows of its version look like",
-            "run the build that applied them; if the edit is right, `catalog repair --checksums` records it",
-            steps,
-        )
+    steps: str
+    what = "these migrations of the store differ from those of this build: {steps}"
+    why = "an applied migration was edited, so the rows of its version may not be what this build expects"
+    next = "run the build that applied them; if the edit is right, `catalog repair --checksums` records it"
 
 
 class UndoneError(CatalogError):
-    def __init__(self, version: int, current: int) -> None:
-        self.version, self.current = version, current
-        super().__init__(
-            f"the upgrade from version {version} was undone, and this build would apply it again",
-            "whoever undid it had a reason",
-            f"run a build of version {version}, or have it applied again: `catalog start --reapply`, or reapply=True",
-            version,
-            current,
-        )
+    version: int
+    current: int
+    what = "the migration from version {version} was undone, and is applied again only on request"
+    why = "it was undone on purpose, and a start without that request would reverse the undo"
+    next = "run a build of version {version}, or apply it again: `catalog apply --reapply`, or reapply=True in Python"
 
 
 class NotUndoableError(CatalogError):
-    def __init__(self, step: str, reason: str) -> None:
-        self.step, self.reason = step, reason
-        super().__init__(
-            f"{step} cannot be undone: {reason}",
-            "an undo gives back the earlier rows exactly, or does not happen",
-            "go on with this version, or restore a copy of the store from before the step",
-            step,
-            reason,
-        )
+    step: str
+    reason: str
+    what = "{step} cannot be undone: {reason}"
+    why = "an undo restores the earlier rows exactly, or does not happen; nothing was undone"
+    next = "continue with this version, or restore a copy of the store from before the step"
+
+
+class UndoStoppedError(CatalogError):
+    target: int
+    version: int
+    undone: tuple[str, ...]
+    reason: str
+    latest: int
+    what = "the undo to version {target} stopped half way, and the store is at version {version}: {reason}"
+    why = "each step is undone in a commit of its own; undone, and to stay so: {undone}"
+    next = (
+        "remove the cause and go on with `catalog undo --to {target}`, "
+        "or back to version {latest} with `catalog apply --reapply`"
+    )
 
 
 class PreflightError(CatalogError):
-    def __init__(self, uri: str, reason: str, fix: str) -> None:
-        self.uri, self.reason, self.fix = uri, reason, fix
-        super().__init__(
-            f"{uri} was not upgraded: {reason}",
-            "looked at before anything was touched or fenced",
-            fix,
-            uri,
-            reason,
-            fix,
-        )
+    uri: str
+    reason: str
+    fix: str
+    what = "{uri} was not upgraded: {reason}"
+    why = "this was checked before anything was changed or fenced"
 
 
 class SparkJobError(CatalogError):
-    def __init__(self, reason: str) -> None:
-        self.reason = reason
-        super().__init__(
-            f"a job on Spark failed: {reason}",
-            "its tasks were tried as often as Spark is set to, and nothing of them was committed",
-            "mend the cause; Spark's own log says more",
-            reason,
-        )
+    reason: str
+    fix: str = "remove the cause; Spark's own log has the details"
+    what = "a job on Spark failed: {reason}"
+    why = "Spark retried its tasks as often as it is configured to, and none of their output was committed"
+
+
+class SparkStartError(CatalogError):
+    reason: str
+    log: str
+    what = "Spark did not start: {reason}"
+    why = "it needs Java 17 or 21, found by JAVA_HOME or on the path, and memory for one Java process"
+    next = "remove the cause; the output of Spark is in {log}"

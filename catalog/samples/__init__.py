@@ -1,7 +1,7 @@
-"""What made-up rows of this repository's catalog are like: what the comments of its protos say, as columns.
+"""Samples: rules for synthetic rows of this repository's catalog, which follow the comments of its protos.
 
-The number of a row decides what it is (which role, of which kind, whether its schema is gone), so that other rows can
-tell without looking. A field that a version does not have is not asked for.
+The number of a row decides what it is (which role, of which kind, with or without a schema), so that other rows can
+compute it. A column for a field that a version does not have is ignored.
 """
 
 from __future__ import annotations
@@ -9,8 +9,10 @@ from __future__ import annotations
 from collections.abc import Mapping
 from functools import partial
 
-from catalog.generator.samples import Sample
-from catalog.samples.environment import (
+from catalog.authoring import Sample
+from catalog.samples.ids import allocators
+from catalog.samples.objects import COLUMNS, COMMENT, DATABASE, ITEM, KINDS, ROLE, SCHEMA, STORED
+from catalog.samples.system import (
     AUDIT_LOG,
     BUILTIN_MAPPING,
     CLUSTER,
@@ -25,15 +27,12 @@ from catalog.samples.environment import (
     TYPES_AND_PLACES,
     UNFINALIZED_SHARD,
 )
-from catalog.samples.ids import allocators
-from catalog.samples.objects import COLUMNS, COMMENT, DATABASE, ITEM, KINDS, ROLE, SCHEMA, STORED
 
 _FIRST_REPLICAS = 20
-"""The version since when replicas are rows, with ids of their own."""
+"""The first version whose replicas are rows with ids of their own."""
 
 
 def samples(version: int) -> Mapping[str, Sample]:
-    """Of every collection that has a meaning of its own at a version."""
     names = ["role", "database", "schema", "item", "cluster", "audit_log"]
     if version >= _FIRST_REPLICAS:
         names.append("cluster_replica")

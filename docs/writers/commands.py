@@ -9,9 +9,9 @@ from pathlib import Path
 import click
 
 from catalog import errors
-from catalog.cli.frame import Command
-from catalog.cli.main import root
-from catalog.cli.results import Answer, Exit, envelope, exit_of
+from catalog.cli.answer import CommandResult, ExitCode, envelope, exit_of
+from catalog.cli.app import Command
+from catalog.cli.main_group import root
 from catalog.cli.settings import FILES, OPTIONS, read_settings
 from catalog.errors import CatalogError, UpgradeNeededError
 from docs.links import ROOT, slug
@@ -19,30 +19,30 @@ from docs.writers.errors import drawn_errors, example_of
 
 PAGE = ROOT / "docs" / "reference" / "cli.md"
 EXITS = {
-    Exit.DONE: ("done, or there was nothing to do", "every command"),
-    Exit.FAILED: (
+    ExitCode.DONE: ("done, or there was nothing to do", "every command"),
+    ExitCode.FAILED: (
         "it failed, or there are findings",
         "every command; `debug fsck`, `debug upgrade-check` and `doctor` for findings",
     ),
-    Exit.USAGE: ("the call or a setting is wrong, or nobody agreed; nothing was done", "every command"),
-    Exit.PENDING: (
+    ExitCode.USAGE: ("the call or a setting is wrong, or it was not confirmed; nothing was done", "every command"),
+    ExitCode.PENDING: (
         "migrations are pending; or the next one was undone, and nobody asked to apply it again",
         "`info --check`, `start --read-only`; `start` and `apply` without `--reapply`",
     ),
-    Exit.CHECKSUM: (
-        "a migration that the store has behind it is not the one of this build",
+    ExitCode.CHECKSUM: (
+        "an applied migration differs from the one of this build",
         "`validate`, `info --check`, `doctor`, `repair` without `--checksums`; `start`, `apply` if something is to do",
     ),
-    Exit.HELD: (
+    ExitCode.HELD: (
         "another process leads and `--timeout` was over first, or has fenced this one, or is of a higher generation",
         "the commands that fence, `init`, and `doctor` for a deployment that was replaced",
     ),
-    Exit.TERMINATED: ("ended by SIGTERM; what was committed until then stays", "every command"),
-    Exit.UNFINISHED: (
+    ExitCode.TERMINATED: ("ended by SIGTERM; what was committed until then stays", "every command"),
+    ExitCode.UNFINISHED: (
         "a migration began and did not end, or failed; or one runs now and is in the way",
         "`info --check`, `doctor`, `debug vacuum`",
     ),
-    Exit.INTERRUPTED: ("somebody pressed Ctrl-C", "every command"),
+    ExitCode.INTERRUPTED: ("interrupted by Ctrl-C", "every command"),
 }
 OTHER_VARIABLES = {
     "CATALOG_ANONYMISE_KEY": "like `--anonymise-key` of `debug copy`; a secret",
@@ -51,6 +51,10 @@ OTHER_VARIABLES = {
     "CATALOG_STORAGE_OPTIONS": 'storage options as one JSON object, such as `{"aws_region": "eu-west-1"}`',
     "CATALOG_TRACEBACK": "if it is set, an error of the program itself ends in its traceback, to be reported",
     "NO_COLOR": "if it is set, nothing is coloured",
+}
+WITHOUT_FLAG = {
+    "class_archive": "The folder of the archive of Java's classes, or `off`; by default in the user's cache.",
+    "project": "The package whose types the store has.",
 }
 BY_HAND = "<!-- Generated up to here by docs/reference.py; what follows is written by hand. -->\n"
 WIDTH = 80
@@ -61,8 +65,8 @@ def command_line() -> str:
     lines = [
         "# Command line",
         "",
-        "Generated from `catalog/cli/`. The command is `catalog`; each verb is a plain function that Python can",
-        "call, in the modules below `catalog/cli`. Answers go to standard output, everything else to standard error.",
+        "Generated from `catalog/cli/`. Each command is a function in `catalog/cli/commands/`, in a module of its",
+        "name. Results go to standard output, everything else to standard error.",
         "",
         "- [Commands](#commands), [options of every command](#options-of-every-command)",
         "- [Exit codes](#exit-codes), [the JSON envelope](#the-json-envelope)",
@@ -71,8 +75,8 @@ def command_line() -> str:
         "",
         "## Commands",
         "",
-        "A command that *fences* takes the store over from whoever leads it: that process can write no more, and",
-        "learns so at its next commit. Whatever rewrites no rows starts no Java.",
+        "A command that *fences* takes the store over from its leader: that process can no longer write, and gets",
+        "an error at its next commit. Only commands that rewrite rows start Java.",
         "",
         "| command | fences | |",
         "|---|---|---|",
@@ -84,7 +88,12 @@ def command_line() -> str:
     ]
     for path, own in commands():
         lines += [f"### {path}", "", "```text", *_usage(path, own), "```", ""]
-    lines += ["## Options of every command", "", "They may also stand before the command: `catalog -s URI info`.", ""]
+    lines += [
+        "## Options of every command",
+        "",
+        "They may also be given before the command: `catalog -s URI info`.",
+        "",
+    ]
     everywhere = [parameter for parameter in root.params if not parameter.is_eager]
     lines += ["```text", *_options(root, everywhere), "```", ""]
     lines += [*_exit_codes(), *_envelopes(), *_settings()]
@@ -133,15 +142,17 @@ def _options(own: click.Command, parameters: list[click.Parameter]) -> list[str]
 
 
 def _exit_codes() -> Iterator[str]:
-    raised: dict[Exit, list[str]] = {}
+    raised: dict[ExitCode, list[str]] = {}
     for name in drawn_errors():
         error = getattr(errors, name)
-        if error.__init__ is not CatalogError.__init__:
+        if error.facts is not CatalogError.facts:
             raised.setdefault(exit_of(example_of(error)), []).append(name)
     yield from ("## Exit codes", "", "| code | meaning | given by | its errors |", "|---|---|---|---|")
-    for code in Exit:
+    for code in ExitCode:
         own = raised.get(code, [])
-        told = "all [others](errors.md)" if code is Exit.FAILED else ", ".join(f"`{name}`" for name in own) or "none"
+        told = (
+            "all [others](errors.md)" if code is ExitCode.FAILED else ", ".join(f"`{name}`" for name in own) or "none"
+        )
         meaning, by = EXITS[code]
         yield f"| {int(code)} | {meaning} | {by} | {told} |"
     yield ""
@@ -152,17 +163,17 @@ def _envelopes() -> Iterator[str]:
     yield "With `--format json` a command writes one JSON document, with the same keys whether it succeeds or not:"
     error = UpgradeNeededError("my-catalog", 20, 22)
     for data, error_or_none in (({"version": 22, "…": "…"}, None), ({"version": 20, "…": "…"}, error)):
-        told = json.loads(envelope("info", Answer(data, error_or_none)))
+        told = json.loads(envelope("info", CommandResult(data, error_or_none)))
         yield from ("", "```json", *json.dumps(told, indent=2, ensure_ascii=False).splitlines(), "```")
     yield from (
         "",
-        "`command` is what was typed, without `catalog`. `data` is the answer: there may be one beside an error, as",
-        "when `info --check` finds migrations pending; otherwise it is null. `code` names an [error](errors.md).",
-        "Progress is then told to a terminal only, on standard error.",
+        "`command` is the command, without `catalog`. `data` is the result. With an error it is null, unless the",
+        "command has a result all the same, as when `info --check` finds pending migrations. `code` names an",
+        "[error](errors.md).",
+        "Progress is then shown on a terminal only, on standard error.",
         "",
-        "`subscribe` has no end to wait for: it writes each row as a line of its own, an object with `collection`,",
-        "`key`, `value`, `ts` and `diff`, as soon as it is there. The envelope is its last line, and the only one with",
-        "`ok`.",
+        "`subscribe` writes each row as a line of its own as soon as it is committed: an object with `collection`,",
+        "`key`, `value`, `ts` and `diff`. The envelope is the last line, and the only one with `ok`.",
         "",
     )
 
@@ -170,14 +181,14 @@ def _envelopes() -> Iterator[str]:
 def _settings() -> Iterator[str]:
     flags = {parameter.name: parameter for _, own in commands() for parameter in own.params}
     yield from ("## Settings", "")
-    yield "The first of these that says something stands; `catalog config show` says which that was."
+    yield "The first source that has a value wins; `catalog config show` names the source of each setting."
     yield from ("", "1. a flag", "2. a variable `CATALOG_…`", "3. `[tool.catalog.env.NAME]`, if `--env NAME` is given")
     yield f"4. `[tool.catalog]`, in the same file: {' or '.join(f'`{name}`' for name in FILES)}, in this folder or the"
     yield "   nearest above it that has such a table, or the file that `--config-file` names"
     yield from ("5. the default", "", "| setting | flag | variable | default | |", "|---|---|---|---|---|")
     for setting in read_settings({}, {}, Path("/")).all.values():
         option = flags.get(setting.name)
-        meaning = option.help if isinstance(option, click.Option) else "The package whose types the store has."
+        meaning = option.help if isinstance(option, click.Option) else WITHOUT_FLAG[setting.name]
         flag = f"`{option.opts[-1]}`" if option else ""
         default = "" if setting.value is None else f"`{setting.value}`"
         yield f"| `{setting.name}` | {flag} | `CATALOG_{setting.name.upper()}` | {default} | {meaning} |"
@@ -187,8 +198,8 @@ def _settings() -> Iterator[str]:
         "",
         "- A duration is a number of seconds, or has a unit: `500ms`, `90s`, `5m`, `2h`.",
         "- In a file, `${NAME}` is the variable NAME, which must be set, and `$$` is one dollar sign.",
-        "- In a file, a `store` that is a path starts from the folder of that file.",
-        "- A setting that nobody knows is an error, and so is a value that does not fit.",
+        "- In a file, a path starts from the folder of that file.",
+        "- An unknown setting is an error, and so is an invalid value.",
         "",
         "| other variable | |",
         "|---|---|",

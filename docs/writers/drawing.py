@@ -1,7 +1,7 @@
-"""What pictures are drawn with: boxes, words and arrows as SVG, for light and dark screens.
+"""Pictures as SVG: boxes, words and arrows, for light and dark screens.
 
-A picture is a file of its own, shown by the site and by the code host alike, and follows whoever looks at it by a media
-query. Widths of words are reckoned from those of a monospaced font.
+A picture is one file for the site and for the code host; a media query selects its colours. Widths of words are
+estimated from those of a monospaced font.
 """
 
 from __future__ import annotations
@@ -36,9 +36,9 @@ STYLE = """
     }
 """
 NAME_WIDTH = 7.85
-"""Of one letter of a name, in pixels."""
+"""The width of one letter of a name, in pixels."""
 LINE = 18
-"""From one line of words to the next."""
+"""The height of a line of words."""
 
 
 class Kind(StrEnum):
@@ -58,31 +58,31 @@ class Words(StrEnum):
 
 @dataclass(slots=True)
 class Picture:
-    """Drawn from top to bottom; `title` and `told` are for those who cannot see it."""
+    """A picture, drawn from top to bottom; screen readers get `title` and `description`."""
 
     title: str
-    told: str
+    description: str
     width: int
     _drawn: list[str] = field(default_factory=list)
 
     def box(self, x: float, y: float, width: float, height: float, kind: Kind = Kind.BOX) -> None:
         self._drawn.append(f'<rect class="{kind}" x="{x:g}" y="{y:g}" width="{width:g}" height="{height:g}" rx="6"/>')
 
-    def words(self, x: float, y: float, said: str, kind: Words = Words.PLAIN, anchor: str = "start") -> None:
-        """One line; `y` is its middle."""
+    def words(self, x: float, y: float, text: str, kind: Words = Words.PLAIN, anchor: str = "start") -> None:
+        """Draw one line of text; `y` is its middle."""
         self._drawn.append(
-            f'<text class="{kind}" x="{x:g}" y="{y + 4.5:g}" text-anchor="{anchor}">{escape(said)}</text>'
+            f'<text class="{kind}" x="{x:g}" y="{y + 4.5:g}" text-anchor="{anchor}">{escape(text)}</text>'
         )
 
     def chip(self, x: float, y: float, name: str, kind: Kind) -> float:
-        """A name in a box of its own; answers how wide that is."""
+        """Draw a name in a box; return its width."""
         width = chip_width(name)
         self.box(x, y, width, 24, kind)
         self.words(x + width / 2, y + 12, name, Words.NAME, "middle")
         return width
 
     def arrow(self, *points: tuple[float, float]) -> None:
-        """Through these points, with its tip at the last."""
+        """Draw an arrow through these points."""
         (x0, y0), (x, y) = points[-2:]
         across, down = (x > x0) - (x < x0), (y > y0) - (y < y0)
         stop = (x - 7 * across, y - 7 * down)
@@ -97,7 +97,7 @@ class Picture:
         lines = [
             f'<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 {self.width:g} {height:g}" {size} role="img">',
             f"  <title>{escape(self.title)}</title>",
-            f"  <desc>{escape(self.told)}</desc>",
+            f"  <desc>{escape(self.description)}</desc>",
             f"  <style>{STYLE}  </style>",
             *(f"  {drawn}" for drawn in self._drawn),
             "</svg>",
@@ -111,7 +111,7 @@ def chip_width(name: str) -> float:
 
 
 def chip_lines(names: Sequence[str], width: float, gap: float = 6) -> list[list[str]]:
-    """Names in as many lines as they need."""
+    """Divide names into lines of this width."""
     lines: list[list[str]] = [[]]
     used = 0.0
     for name in names:

@@ -1,10 +1,8 @@
-"""The page of errors, from the tree that is drawn in `catalog.errors` and from the errors themselves."""
+"""The page of errors, generated from the tree in the docstring of `catalog.errors` and from the classes."""
 
 from __future__ import annotations
 
-import inspect
 import re
-from collections.abc import Callable
 
 from catalog import errors
 from catalog.errors import CatalogError, RetryableError
@@ -18,8 +16,8 @@ def error_classes() -> str:
         "# Errors",
         "",
         "Generated from `catalog/errors/`. Every error says what happened, why, and what to do next, and carries its",
-        "facts as attributes; *words like this* stand for them here. Only those under `RetryableError` are worth",
-        "retrying as they are: nothing was changed, and the same may succeed when it is tried again from the start.",
+        "facts as attributes; *words like this* stand for the facts here. Only an error under `RetryableError` is",
+        "worth a retry as it is: nothing was changed, and the same may succeed when it is tried again from the start.",
         "",
         "```text",
         *(drawn[0][4:] for drawn in DRAWN.finditer(errors.__doc__ or "")),
@@ -32,7 +30,7 @@ def error_classes() -> str:
 
 
 def drawn_errors() -> dict[str, tuple[str, str]]:
-    """The tree at the top of `catalog.errors`: of each error the one above it, and what a caller can do about it."""
+    """Return, for each error of the tree in `catalog.errors`, its parent and what a caller can do about it."""
     above: list[str] = []
     found: dict[str, tuple[str, str]] = {}
     for drawn in DRAWN.finditer(errors.__doc__ or ""):
@@ -44,42 +42,33 @@ def drawn_errors() -> dict[str, tuple[str, str]]:
 
 
 def _described(error: type[CatalogError]) -> list[str]:
+    if error is CatalogError:
+        return ["The root of all errors of this package."]
     below = [name for name, (parent, _) in drawn_errors().items() if parent == error.__name__]
     _, caller = drawn_errors()[error.__name__]
-    lines = []
-    if error.__init__ is CatalogError.__init__:
-        lines += [error.__doc__ or "", ""]
-    if below and error is not CatalogError:
-        lines += [f"Catch it to handle alike: {', '.join(f'[{name}](#{slug(name)})' for name in below)}.", ""]
-    if error is CatalogError:
-        return [*lines, "The root of all errors of this package."]
     retry = f"- retry: {'yes' if issubclass(error, RetryableError) else 'no'}, {caller}"
-    if error.__init__ is CatalogError.__init__:
+    is_kind = error.facts is CatalogError.facts
+    lines = [error.__doc__ or "", ""] if is_kind else []
+    if below:
+        lines += [f"Catches all of: {', '.join(f'[{name}](#{slug(name)})' for name in below)}.", ""]
+    if is_kind:
         return [*lines, retry]
     example = example_of(error)
-    parameters = inspect.signature(error).parameters.values()
-    facts = ", ".join(f"`{parameter.name}`" for parameter in parameters)
     return [
         *lines,
         f"- when: {example.what.replace('`', '')}",
         f"- why: {example.why}",
         retry,
         f"- next: {example.next}",
-        f"- carries: {facts}",
+        f"- carries: {', '.join(f'`{name}`' for name in error.facts)}",
     ]
 
 
 def example_of(error: type[CatalogError]) -> CatalogError:
-    make: Callable[..., CatalogError] = error
-    return make(*(_placeholder(parameter) for parameter in inspect.signature(error).parameters.values()))
+    """Return an error whose facts are their own names."""
+    return error(*(_placeholder(name, kind) for name, kind in error.facts.items()))
 
 
-def _placeholder(parameter: inspect.Parameter) -> object:
-    shown = f"*{parameter.name}*"
-    match parameter.annotation:
-        case "tuple[int, int]":
-            return shown, shown
-        case "tuple[str, ...]":
-            return shown, "…"
-        case _:
-            return shown
+def _placeholder(name: str, kind: str) -> object:
+    word = f"*{name}*"
+    return {"tuple[int, int]": (word, word), "tuple[str, ...]": (word, "…")}.get(kind, word)

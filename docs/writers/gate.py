@@ -1,15 +1,16 @@
-"""The pages of what the gate finds: its codes, and the rules of wire compatibility."""
+"""The pages of the gate: its codes, and the rules of wire compatibility."""
 
 from __future__ import annotations
 
 from build_tools.codes import CODES
-from build_tools.wire import Rule
+from build_tools.protos.wire_compat import WireRule
 
 GROUPS = {
     "T": "The types",
     "S": "Snapshots",
     "H": "Recorded hashes",
     "V": "Versions",
+    "C": "Constraints, private texts, new stores",
     "D": "The dispatch",
     "M": "Migrations",
     "I": "Imports elsewhere",
@@ -21,7 +22,7 @@ def gate_codes() -> str:
     lines = [
         "# Gate codes",
         "",
-        "Generated from `build_tools/codes.py`. Codes are stable: a retired one is never given to something else.",
+        "Generated from `build_tools/codes.py`. Codes are stable: a retired code is never used for another rule.",
         "",
     ]
     for letter, title in GROUPS.items():
@@ -37,13 +38,13 @@ def wire_rules() -> str:
     lines = [
         "# Wire rules",
         "",
-        "Generated from `build_tools/wire.py`: why a change of a message is not wire compatible. Where bytes break,",
-        "some row written with the old type does not survive being read and written with the new one; elsewhere the",
-        "bytes survive, but not what they mean.",
+        "Generated from `build_tools/protos/wire_compat.py`: why a changed message is not wire compatible.",
+        "Where bytes break, some row of the old type changes when it is read and written with the new type; elsewhere",
+        "the bytes survive, but not their meaning.",
         "",
         "| rule | bytes break | why |",
         "|---|---|---|",
-        *(f"| {rule} | {'yes' if rule.breaks_bytes else 'no'} | {rule.why} |" for rule in Rule),
+        *(f"| {rule} | {'yes' if rule.breaks_bytes else 'no'} | {rule.why} |" for rule in WireRule),
         "",
     ]
     return "\n".join(lines)

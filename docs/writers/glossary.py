@@ -1,4 +1,4 @@
-"""The glossary, whose words are written by hand: here they are only put in order."""
+"""The glossary: written by hand, sorted here."""
 
 from __future__ import annotations
 
@@ -14,5 +14,5 @@ def glossary() -> str:
 
 
 def word(row: str) -> str:
-    """What a row is about."""
+    """Return the word that a row explains."""
     return row.split("|")[1].strip().lower()

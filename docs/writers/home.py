@@ -1,6 +1,6 @@
-"""The home page, which is written by hand up to its list of all pages; that is the navigation of the site.
+"""The home page: written by hand up to its list of all pages, which is the navigation of the site.
 
-So whoever reads on the code host finds every page too.
+Readers on the code host find every page through it.
 """
 
 from __future__ import annotations
@@ -27,7 +27,7 @@ def home() -> str:
 
 
 def link(page: str) -> str:
-    """A page of the site, by its title and where the repository has it; what is no page there goes by its name."""
+    """Return a link to a page of the site by its title, or by its name if the repository has no such page."""
     places = {there: own for own, there in (FROM_THE_TOP | INSTEAD).items()}
     own = Path(places.get(page, f"docs/{page}"))
     target = os.path.relpath(ROOT / own, PAGE.parent)
@@ -35,6 +35,6 @@ def link(page: str) -> str:
 
 
 def title(page: Path) -> str:
-    text = page.read_text(encoding="utf-8") if page.is_file() else ""  # one that is not there is told by `misplaced`
+    text = page.read_text(encoding="utf-8") if page.is_file() else ""  # `misplaced` reports a missing one
     heading = HEADING.search(without_code(text))
     return text[heading.start(1) : heading.end(1)] if heading else page.stem

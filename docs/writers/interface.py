@@ -1,26 +1,38 @@
-"""The page of what a program imports, from its signatures and docstrings; what is listed here is what is promised."""
+"""The page of the Python interface, from signatures and docstrings: the names that stay importable."""
 
 from __future__ import annotations
 
 import ast
 import inspect
-import sys
 from collections.abc import Iterator
 from functools import cache
 from itertools import pairwise
 from types import ModuleType
 from typing import get_args
 
-import catalog
-from catalog import actions, errors, handle, notices
-from catalog.stash import transaction
+import catalog as package
+from catalog import actions, authoring, events
+from catalog.engine.stash import transaction
+from catalog.engine.store import catalog as handle
 
 WIDTH = 100
+AUTHORING = {
+    "`upgrade.py`": ("Project", "BuildVersion", "MigrationModule"),
+    "`objects.py` and generated code": ("load_generated", "require_fresh"),
+    "`constraints.py`": ("Constraints", "Unique", "Reference"),
+    "`initialize.py`": ("Transaction",),
+    "`privacy.py`": ("Privacy",),
+    "`builtins.py`: declarations": ("Declaration", "Builtin", "BuiltinName", "Schema", "Column", "store_metrics"),
+    "`builtins.py`: changes between builds": ("Instruction", "Mechanism"),
+    "`builtins.py`: rows that follow from the stash": ("Derivation", "Row"),
+    "`samples/`": ("Sample", "SampleColumn", "Draw", "random_columns"),
+    "tests": ("generate", "check_upgrade", "StorePlace"),
+}
+"""The names of `catalog.authoring` by the file of a project that needs them."""
 Function = ast.FunctionDef | ast.AsyncFunctionDef
 IMPORTS = """\
-from catalog import open_catalog
+from catalog import Catalog, Mode, open_catalog  # the classes, for annotations
 from catalog.errors import CatalogError, RetryableError
-from catalog.handle import Catalog, Mode  # for annotations
 from catalog.objects import RoleKey, RoleValue
 """
 
@@ -29,22 +41,21 @@ def interface() -> str:
     lines = [
         "# Python",
         "",
-        "Generated from signatures and docstrings. This is what a program imports; whatever else there is belongs to",
-        "the package itself, and may change with every release.",
+        "Generated from signatures and docstrings. These names are public; all others are internal and may change with",
+        "every release.",
         "",
         f"```python\n{IMPORTS}```",
         "",
         "Importing `catalog` loads neither pyspark nor pyarrow. Every error of the package is a `CatalogError`:",
-        "[errors](errors.md) has them all, by what a caller can do about them. [The store](../store.md) has examples",
-        "of everything that is here.",
+        "[errors](errors.md) lists them by what a caller can do about them. [The store](../store.md) has examples of",
+        "everything on this page.",
         "",
     ]
-    for name in catalog.__all__:
-        lines += _exported(name)
+    lines += ["## open_catalog", "", *_described(_named(package, "open_catalog"))]
     lines += _modes()
-    lines += _class(handle, "Catalog", "What `open_catalog` answers; close it, or use it in a `with` statement.")
-    lines += _class(transaction, "Transaction", "What `Catalog.transaction` gives.", leave_out=_INSIDE)
-    lines += [*_notices(), *_OBSERVERS]
+    lines += _class(handle, "Catalog", "The result of `open_catalog`; close it, or use it in a `with` statement.")
+    lines += _class(transaction, "Transaction", "The value of `with Catalog.transaction() as tx`.", leave_out=_INSIDE)
+    lines += [*_events(), *_OBSERVERS, *_authoring()]
     lines += [
         "## catalog.objects",
         "",
@@ -53,9 +64,9 @@ def interface() -> str:
         "",
         "## catalog.actions",
         "",
-        "What the `upgrade()` of a migration may declare, and all that one imports besides the frozen types of its two",
-        "versions and pyarrow. [Upgrades](../upgrades.md#writing-a-migration) says how to choose, and has an example",
-        "of each form.",
+        "The actions that the `upgrade()` of a migration may declare. Besides them a migration imports only the frozen",
+        "types of its two versions and pyarrow. [Upgrades](../upgrades.md#writing-a-migration) explains how to choose,",
+        "with an example of each form.",
         "",
     ]
     for found in _functions(actions):
@@ -63,50 +74,54 @@ def interface() -> str:
     return "\n".join(lines)
 
 
-_INSIDE = frozenset({"changes", "conflicts_with"})
+_INSIDE = frozenset({"changes", "conflicts_with", "end", "require_open"})
 
 
 _OBSERVERS = (
-    "`together(*observers)` makes one observer of several. `catalog.observing` has some: `logs.LogLines`,",
-    "`metrics.MetricsFile` and `readiness.ReadyFile`, as [watch a start](../howto/operate.md) shows.",
+    "`together(*observers)` makes one observer of several. `catalog.engine.store.observers` has three:",
+    "`log_lines.LogLines`, `prometheus.MetricsFile` and `ready_file.ReadyFile`; [watch a start](../howto/operate.md)",
+    "shows them.",
     "",
 )
 
 
-def _notices() -> list[str]:
-    """Each kind, with its fields; what else there is of a step is in its plan."""
-    lines = ["## catalog.notices", "", "What the `observer` of `open_catalog` is called with.", ""]
-    lines += ["| notice | | fields |", "|---|---|---|"]
-    for kind in get_args(notices.Notice):
-        found = _class_of(notices, kind.__name__)
+def _events() -> list[str]:
+    """Return the table of events with their fields."""
+    lines = ["## catalog.events", "", "The values that the `observer` of `open_catalog` is called with.", ""]
+    lines += ["| event | | fields |", "|---|---|---|"]
+    for kind in get_args(events.Event):
+        found = _class_of(events, kind.__name__)
         fields = [f"`{ast.unparse(part.target)}`" for part in found.body if isinstance(part, ast.AnnAssign)]
         fields += [f"`{part.name}`" for part in found.body if isinstance(part, Function) and part.name != "of"]
-        lines.append(f"| `{found.name}` | {ast.get_docstring(found) or ''} | {', '.join(fields)} |")
+        lines.append(f"| `{found.name}` | {_cell(found)} | {', '.join(fields)} |")
     return [*lines, ""]
 
 
-def _exported(name: str) -> list[str]:
-    value = getattr(catalog, name)
-    if inspect.isfunction(value):
-        return [f"## {name}", "", *_described(_named(sys.modules[value.__module__], name))]
-    if inspect.isclass(value) and issubclass(value, errors.CatalogError):
-        return []
-    return [] if isinstance(value, (int, str)) else _class(sys.modules[value.__module__], name, "")
+def _authoring() -> list[str]:
+    """Return the table of the names that a project's files import."""
+    if {name for names in AUTHORING.values() for name in names} != set(authoring.__all__):
+        raise ValueError("docs/writers/interface.py does not list the names of catalog.authoring")
+    lines = ["## catalog.authoring", "", "The engine as the files of a project import it.", "", "| for | names |"]
+    lines += [
+        "|---|---|",
+        *(f"| {use} | {', '.join(f'`{name}`' for name in names)} |" for use, names in AUTHORING.items()),
+    ]
+    return [*lines, ""]
 
 
 def _modes() -> list[str]:
     lines = ["## Mode", "", "The ways to open a store; `open_catalog` takes their values.", ""]
     lines += ["| value | member | |", "|---|---|---|"]
     body = _class_of(handle, "Mode").body
-    for assigned, said in pairwise(body):
-        if isinstance(assigned, ast.Assign) and isinstance(said, ast.Expr):
+    for assigned, comment in pairwise(body):
+        if isinstance(assigned, ast.Assign) and isinstance(comment, ast.Expr):
             member = ast.unparse(assigned.targets[0])
-            lines.append(f"| `{handle.Mode[member]}` | `Mode.{member}` | {ast.literal_eval(said.value)} |")
+            lines.append(f"| `{handle.Mode[member]}` | `Mode.{member}` | {ast.literal_eval(comment.value)} |")
     return [*lines, ""]
 
 
-def _class(module: ModuleType, name: str, said: str, leave_out: frozenset[str] = frozenset()) -> list[str]:
-    """Its properties in a table, then its methods; what begins with an underscore is nobody's business."""
+def _class(module: ModuleType, name: str, intro: str, leave_out: frozenset[str] = frozenset()) -> list[str]:
+    """Return the public properties of a class in a table, then its public methods."""
     public = [
         found
         for found in _class_of(module, name).body
@@ -115,13 +130,13 @@ def _class(module: ModuleType, name: str, said: str, leave_out: frozenset[str] =
         and found.name not in leave_out
         and "overload" not in _decorators(found)
     ]
-    lines = [f"## {name}", "", said, ""]
+    lines = [f"## {name}", "", intro, ""]
     properties = [found for found in public if "property" in _decorators(found)]
     if properties:
         lines += ["| property | type | |", "|---|---|---|"]
         for found in properties:
             kind = ast.unparse(found.returns).replace("|", "\\|") if found.returns else ""
-            lines.append(f"| `{found.name}` | `{kind}` | {ast.get_docstring(found) or ''} |")
+            lines.append(f"| `{found.name}` | `{kind}` | {_cell(found)} |")
         lines.append("")
     for found in public:
         if found not in properties:
@@ -129,15 +144,20 @@ def _class(module: ModuleType, name: str, said: str, leave_out: frozenset[str] =
     return lines
 
 
+def _cell(found: ast.ClassDef | Function) -> str:
+    """Return a docstring as the cell of a table: on one line."""
+    return " ".join((ast.get_docstring(found) or "").split())
+
+
 def _described(found: Function) -> list[str]:
-    said = inspect.cleandoc(ast.get_docstring(found) or "")
-    return ["```pyi", *_signature(found), "```", "", *([said, ""] if said else [])]
+    described = inspect.cleandoc(ast.get_docstring(found) or "")
+    return ["```pyi", *_signature(found), "```", "", *([described, ""] if described else [])]
 
 
 def _signature(found: Function) -> list[str]:
-    """As in a stub, on one line if it fits."""
+    """Return the signature as in a stub, on one line if it fits."""
     arguments = _arguments(found.args)
-    returns = _shown(found.returns) if found.returns else "None"
+    returns = _source(found.returns) if found.returns else "None"
     if "contextmanager" in _decorators(found):
         returns = returns.replace("Iterator", "AbstractContextManager")
     whole = f"def {found.name}({', '.join(arguments)}) -> {returns}"
@@ -148,21 +168,21 @@ def _signature(found: Function) -> list[str]:
 
 def _arguments(found: ast.arguments) -> list[str]:
     if found.vararg or found.kwarg or found.posonlyargs:
-        raise NotImplementedError("nothing public takes such arguments")
+        raise NotImplementedError("no public function takes such arguments")
     plain = [argument for argument in found.args if argument.arg not in {"self", "cls"}]
     defaults: list[ast.expr | None] = [*[None] * (len(plain) - len(found.defaults)), *found.defaults]
-    told = [_argument(argument, default) for argument, default in zip(plain, defaults, strict=True)]
+    by_position = [_argument(argument, default) for argument, default in zip(plain, defaults, strict=True)]
     by_name = [_argument(*each) for each in zip(found.kwonlyargs, found.kw_defaults, strict=True)]
-    return [*told, *(["*", *by_name] if by_name else [])]
+    return [*by_position, *(["*", *by_name] if by_name else [])]
 
 
 def _argument(argument: ast.arg, default: ast.expr | None) -> str:
-    kind = f": {_shown(argument.annotation)}" if argument.annotation else ""
-    return f"{argument.arg}{kind}" + (f" = {_shown(default)}" if default is not None else "")
+    kind = f": {_source(argument.annotation)}" if argument.annotation else ""
+    return f"{argument.arg}{kind}" + (f" = {_source(default)}" if default is not None else "")
 
 
-def _shown(part: ast.expr) -> str:
-    """As it is written; a variable of types, by what it is bound to."""
+def _source(part: ast.expr) -> str:
+    """Return an expression as it is written; a type variable, by its bound."""
     return ast.unparse(part).replace("'", '"').replace("_Key", "Message")
 
 

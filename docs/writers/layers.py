@@ -1,54 +1,60 @@
-"""The picture of the layers, drawn from the contract that `./dev lint` holds the imports to."""
+"""The picture of the layers, drawn from the contracts that `./dev lint` checks the imports against."""
 
 from __future__ import annotations
 
+import re
 import tomllib
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
 
 from docs.links import ROOT
 from docs.writers.drawing import Kind, Picture, Words, chip_lines, chip_width
 
-SAID = {
+PACKAGE_CONTRACT, ENGINE_CONTRACT = "imports go downward only", "the engine's imports go downward only"
+PROJECT_CONTRACT = "the engine knows no project"
+PURPOSES: Mapping[str, str] = {
     "cli": "the catalog command",
-    "template": "projects of one's own",
-    "upgrade": "the dispatch",
-    "initialize": "what a new store holds",
-    "checking": "upgrades tried, machines examined",
-    "open": "what is done to whole stores",
-    "leading": "taking the lead, waiting",
-    "handle": "an open store; copies",
-    "builtin": "collections brought along",
-    "engine": "plans, runs, undoes steps",
-    "generator": "made-up stores",
-    "datasource": "collections as DataFrames",
-    "stash": "transactions; columns",
-    "log": "commits; sessions and jobs",
-    "codec": "protobuf ↔ Arrow ↔ Spark",
-    "version": "which versions there are",
-    "project": "what the engine is given",
-    "actions": "what a migration may declare",
-    "notices": "what observers are told",
-    "errors": "what a caller can meet",
-    "gate": "by which name it is found",
+    "tools": "operations on whole stores",
+    "engine.store": "open, lead, serve a store",
+    "engine.migrate": "steps on Spark; tables declared in code",
+    "engine.spark": "sessions, jobs, DataFrames, SQL",
+    "engine.stash": "rows by key; rows in columns",
+    "engine.log": "atomic commits on Delta Lake",
+    "engine.storage": "folders, object stores; protobuf ↔ Arrow",
+    "engine.base": "values that know no store",
+    "upgrade": "the project",
+    "authoring": "the public API",
 }
-"""Of a layer, by one of its modules."""
+"""Of a band of the picture, by the first module in it."""
 GATE = (
-    ("__main__", "check snapshot release …"),
-    ("check", "reads once, asks every rule"),
+    ("cli", "check, snapshot, release, …"),
+    ("check", "reads once, runs every rule"),
     ("rules", "types, frozen files, dispatch, …"),
-    ("snapshot", "the recipe"),
-    ("codegen", "the types as Python modules"),
-    ("workspace", "everything, read once"),
-    ("wire", "what bytes survive"),
-    ("history", "what was released"),
+    ("verbs", "new version, release, retire, …"),
+    ("workspace", "everything that rules read"),
+    ("protos", "types, wire rules, codegen"),
+    ("sources", "Python files, hashes, git"),
 )
 WIDTH, LEFT, PACKAGE_WIDTH, GATE_LEFT = 820, 34, 500, 566
+FRAME = 28
+"""Height of the title of the engine's frame."""
+
+
+@dataclass(frozen=True, slots=True)
+class Band:
+    """One row of the picture: a layer, or neighbouring layers of one owner."""
+
+    owner: str
+    names: tuple[str, ...]
 
 
 def layers() -> str:
+    """Return the picture as SVG."""
     picture = Picture(
         "The layers of the catalog, and the gate beside them",
         "Imports go downward only, and the gate never imports the package. From the top: "
-        + "; ".join(", ".join(layer) for layer in contract()),
+        + "; ".join(", ".join(band.names) for band in bands()),
         WIDTH,
     )
     bottom = _draw_package(picture)
@@ -57,7 +63,7 @@ def layers() -> str:
     picture.box(LEFT, generated, PACKAGE_WIDTH, 44, Kind.PROJECT)
     picture.words(LEFT + 12, generated + 22, "catalog/generated", Words.NAME)
     picture.words(
-        LEFT + PACKAGE_WIDTH - 12, generated + 22, "every version's types, made by codegen", Words.QUIET, "end"
+        LEFT + PACKAGE_WIDTH - 12, generated + 22, "the types of every version, by codegen", Words.QUIET, "end"
     )
     middle = GATE_LEFT + (WIDTH - 10 - GATE_LEFT) / 2
     picture.arrow((middle, gate_bottom), (middle, generated + 22), (LEFT + PACKAGE_WIDTH, generated + 22))
@@ -71,50 +77,104 @@ def layers() -> str:
 
 
 def contract() -> list[list[str]]:
-    """The modules of each layer, from the top."""
-    return [[name.strip() for name in layer.split("|")] for layer in _contract("imports go downward only")["layers"]]
+    """Return the modules of each layer from the top, as paths below `catalog`; the engine's packages follow it."""
+    found: list[list[str]] = []
+    for layer in _contract(PACKAGE_CONTRACT)["layers"]:
+        found.append(_siblings(layer))
+        if found[-1] == ["engine"]:
+            found += [[f"engine.{name}" for name in _siblings(inner)] for inner in _contract(ENGINE_CONTRACT)["layers"]]
+    return found
 
 
-def projects_own() -> set[str]:
-    """The modules that the engine must not know."""
-    return {name.removeprefix("catalog.") for name in _contract("the engine knows no project")["forbidden_modules"]}
+def project_modules() -> set[str]:
+    """Return the modules of this repository's project: those the engine must not import, and the version numbers."""
+    forbidden = _contract(PROJECT_CONTRACT)["forbidden_modules"]
+    return {"version", *(name.removeprefix("catalog.") for name in forbidden)}
 
 
-def _contract(name: str) -> dict[str, list[str]]:
+def bands() -> list[Band]:
+    """Return the rows of the picture: the project's layers are one, and so are those of the public API below it."""
+    found: list[Band] = []
+    for names in contract():
+        owner = _owner(names)
+        if found and owner in {"project", "api"} and found[-1].owner == owner:
+            found[-1] = Band(owner, (*found[-1].names, *names))
+        elif names != ["engine"]:
+            found.append(Band(owner, tuple(names)))
+    return found
+
+
+def _owner(names: Sequence[str]) -> str:
+    if names[0].startswith("engine"):
+        return "engine"
+    if names[0] in {"cli", "tools"}:
+        return "program"
+    return "project" if project_modules().issuperset(names) else "api"
+
+
+def _siblings(layer: str) -> list[str]:
+    """Return the modules of one layer: `a | b` may not import each other, `a : b` may."""
+    return re.split(r"\s*[|:]\s*", layer)
+
+
+def _contract(name: str) -> dict[str, Any]:
     settings = tomllib.loads((ROOT / "pyproject.toml").read_text(encoding="utf-8"))
     (found,) = [each for each in settings["tool"]["importlinter"]["contracts"] if each["name"] == name]
     return dict(found)
 
 
 def _draw_package(picture: Picture) -> float:
-    """A band for each layer; answers where they end."""
-    own, y = projects_own(), 34.0
+    """Draw the bands, those of the engine in a frame; return where they end."""
+    y = 34.0
     picture.words(LEFT + PACKAGE_WIDTH / 2, 22, "catalog", Words.NAME, "middle")
-    for layer in contract():
-        said = next((SAID[name] for name in layer if name in SAID), "")
-        lines = chip_lines(layer, PACKAGE_WIDTH - 16)
-        used = sum(chip_width(name) + 6 for name in lines[-1])
-        needs_line = used + len(said) * 6.3 + 20 > PACKAGE_WIDTH
-        height = 30 * len(lines) + 10 + (20 if needs_line else 0)
-        picture.box(LEFT, y, PACKAGE_WIDTH, height)
-        for row, names in enumerate(lines):
-            x = LEFT + 8.0
-            for name in names:
-                x += picture.chip(x, y + 8 + 30 * row, name, Kind.PROJECT if name in own else Kind.ENGINE) + 6
-        picture.words(LEFT + PACKAGE_WIDTH - 12, y + height - 20 + (4 if needs_line else 0), said, Words.QUIET, "end")
-        y += height + 4
+    inner = [band for band in bands() if band.owner == "engine"]
+    for band in bands():
+        if band == inner[0]:
+            height = FRAME + sum(_height(each, PACKAGE_WIDTH - 20) + 4 for each in inner) + 6
+            picture.box(LEFT, y, PACKAGE_WIDTH, height)
+            picture.words(LEFT + 12, y + FRAME / 2 + 1, "engine", Words.NAME)
+            picture.words(LEFT + PACKAGE_WIDTH - 12, y + FRAME / 2 + 1, "knows no project", Words.QUIET, "end")
+            y += FRAME
+        inset = 10.0 if band in inner else 0.0
+        y += _draw_band(picture, band, LEFT + inset, y, PACKAGE_WIDTH - 2 * inset) + 4
+        if band == inner[-1]:
+            y += 10
     return y - 4
+
+
+def _draw_band(picture: Picture, band: Band, left: float, y: float, width: float) -> float:
+    """Draw one band; return its height."""
+    height = _height(band, width)
+    kind = Kind.PROJECT if band.owner == "project" else Kind.ENGINE
+    picture.box(left, y, width, height)
+    for row, names in enumerate(chip_lines(_chips(band), width - 16)):
+        x = left + 8.0
+        for name in names:
+            x += picture.chip(x, y + 8 + 30 * row, name, kind) + 6
+    picture.words(left + width - 12, y + height - 20, PURPOSES[band.names[0]], Words.QUIET, "end")
+    return height
+
+
+def _height(band: Band, width: float) -> float:
+    """Return the height of a band: its lines of names, and one more if the purpose does not fit after the last."""
+    lines = chip_lines(_chips(band), width - 16)
+    used = sum(chip_width(name) + 6 for name in lines[-1])
+    return 30 * len(lines) + 10 + (24 if used + len(PURPOSES[band.names[0]]) * 6.3 + 20 > width else 0)
+
+
+def _chips(band: Band) -> list[str]:
+    return [name.removeprefix("engine.") for name in band.names]
 
 
 def _draw_gate(picture: Picture) -> float:
     width, y = WIDTH - 10 - GATE_LEFT, 34.0
     picture.words(GATE_LEFT + width / 2, 22, "build_tools", Words.NAME, "middle")
-    for name, said in GATE:
+    for name, purpose in GATE:
         if not list((ROOT / "build_tools").glob(f"{name}*")):
-            raise FileNotFoundError(f"build_tools/{name} is drawn, and not there")
+            raise FileNotFoundError(f"the picture shows build_tools/{name}, which does not exist")
         picture.box(GATE_LEFT, y, width, 54)
         picture.chip(GATE_LEFT + 8, y + 6, name, Kind.ENGINE)
-        picture.words(GATE_LEFT + 10, y + 42, said, Words.QUIET)
+        picture.words(GATE_LEFT + 10, y + 42, purpose, Words.QUIET)
         y += 58
     picture.words(GATE_LEFT + width / 2, y + 12, "the gate; in the wheel: catalog/_gate", Words.QUIET, "middle")
     return y + 24
@@ -122,6 +182,6 @@ def _draw_gate(picture: Picture) -> float:
 
 def _draw_legend(picture: Picture, y: float) -> None:
     picture.box(LEFT, y, 18, 14, Kind.ENGINE)
-    picture.words(LEFT + 26, y + 7, "the engine, which works on any project", Words.QUIET)
+    picture.words(LEFT + 26, y + 7, "serves any project", Words.QUIET)
     picture.box(LEFT + 280, y, 18, 14, Kind.PROJECT)
     picture.words(LEFT + 306, y + 7, "this repository's own project", Words.QUIET)

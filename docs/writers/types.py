@@ -1,6 +1,6 @@
 """The page of the current types, from `proto/objects.proto` and its comments; only the site has it.
 
-The code host shows the proto itself, which links lead to. So a change of the types changes no page that is committed.
+On the code host, links lead to the proto itself. So a change of the types changes no committed page.
 """
 
 from __future__ import annotations
@@ -20,7 +20,7 @@ from google.protobuf.descriptor_pb2 import (
 from grpc_tools import protoc
 
 from catalog.constraints import CONSTRAINTS
-from catalog.stash.collections import Registry
+from catalog.engine.stash.registry import Registry
 from catalog.upgrade import PROJECT
 from catalog.version import STASH_VERSION
 from docs.links import ROOT
@@ -28,7 +28,7 @@ from docs.links import ROOT
 PROTO = ROOT / "proto" / "objects.proto"
 Comments = Mapping[tuple[int, ...], str]
 _MESSAGE, _ENUM, _FIELD, _MEMBER = 4, 5, 2, 2
-"""Numbers of fields of descriptors, which the places of comments are made of."""
+"""Field numbers of descriptors; the path of a comment consists of them."""
 
 
 def types() -> str:
@@ -69,16 +69,16 @@ def _parse() -> FileDescriptorProto:
     with tempfile.TemporaryDirectory() as folder:
         parsed = Path(folder) / "set"
         include = resources.files("grpc_tools") / "_proto"
-        answer = protoc.main(
+        status = protoc.main(
             ["", f"-I{PROTO.parent}", f"-I{include}", "--include_source_info", f"-o{parsed}", PROTO.name]
         )
-        if answer != 0:
+        if status != 0:
             raise ValueError(f"{PROTO} cannot be parsed")
         return FileDescriptorSet.FromString(parsed.read_bytes()).file[0]
 
 
 def _rules(collection: str) -> Iterator[str]:
-    """What its rows must agree with, in this version."""
+    """Yield the constraints of a collection in the current version."""
     present = CONSTRAINTS.at(STASH_VERSION)
     for unique in present.uniques_of(collection):
         together = " together" if len(unique.paths) > 1 else ""
@@ -90,15 +90,15 @@ def _rules(collection: str) -> Iterator[str]:
 
 def _fields(number: int, message: DescriptorProto, comments: Comments) -> Iterator[str]:
     yield from (f"### {message.name}", "")
-    if said := comments.get((_MESSAGE, number)):
-        yield from (said, "")
+    if comment := comments.get((_MESSAGE, number)):
+        yield from (comment, "")
     if not message.field:
         yield from ("It has no fields.", "")
         return
     yield from ("| field | type | number | |", "|---|---|---|---|")
     for place, field in enumerate(message.field):
-        said = comments.get((_MESSAGE, number, _FIELD, place), "")
-        yield f"| `{field.name}` | {_kind(field, message)} | {field.number} | {said} |"
+        comment = comments.get((_MESSAGE, number, _FIELD, place), "")
+        yield f"| `{field.name}` | {_kind(field, message)} | {field.number} | {comment} |"
     yield ""
 
 
@@ -114,8 +114,8 @@ def _kind(field: FieldDescriptorProto, message: DescriptorProto) -> str:
 
 def _members(number: int, enum: EnumDescriptorProto, comments: Comments) -> Iterator[str]:
     yield from (f"### {enum.name}", "")
-    if said := comments.get((_ENUM, number)):
-        yield from (said, "")
+    if comment := comments.get((_ENUM, number)):
+        yield from (comment, "")
     yield from ("| member | number | |", "|---|---|---|")
     for place, member in enumerate(enum.value):
         yield f"| `{member.name}` | {member.number} | {comments.get((_ENUM, number, _MEMBER, place), '')} |"

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import io
 import json
-import signal
 import subprocess
 import sys
 from collections.abc import Iterator, Mapping, Sequence
@@ -17,12 +16,17 @@ from unittest.mock import patch
 
 import pexpect
 
-from catalog.cli.frame import run
-from catalog.cli.main import root
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
+from catalog.cli.app import run
+from catalog.cli.main_group import root
 from tests.cli.terminal import variables
 
-MAIN = "from catalog.cli.main import main; main()"
+MAIN = """
+import signal
+signal.signal(signal.SIGINT, signal.default_int_handler)  # ignored if the tests run in the background of a shell
+from catalog.cli.main_group import main
+main()
+"""
 TERMINAL_TIMEOUT_S = 60
 
 
@@ -46,14 +50,14 @@ class Failure:
     next: str
 
 
-def call(*words: str | Path, expect: Exit = Exit.DONE) -> Any:  # noqa: ANN401 - what the command answers
+def call(*words: str | Path, expect: ExitCode = ExitCode.DONE) -> Any:  # noqa: ANN401 - what the command answers
     """The data of a command that succeeds, from its JSON."""
     told = _envelope(words, expect)
     assert told["error"] is None, told
     return told["data"]
 
 
-def fail(*words: str | Path, expect: Exit = Exit.FAILED) -> Failure:
+def fail(*words: str | Path, expect: ExitCode = ExitCode.FAILED) -> Failure:
     """How a command says in its JSON that it did not succeed."""
     told = _envelope(words, expect)
     assert told["error"].keys() == {"code", "message", "why", "next"}
@@ -61,15 +65,15 @@ def fail(*words: str | Path, expect: Exit = Exit.FAILED) -> Failure:
     return Failure(told["data"], **told["error"])
 
 
-def text(*words: str | Path, expect: Exit = Exit.DONE) -> str:
+def text(*words: str | Path, expect: ExitCode = ExitCode.DONE) -> str:
     """What a command shows people on standard output."""
     shown = in_process(*words)
     assert shown.exit == expect, shown
-    assert ("why:  " in shown.err) is (expect is not Exit.DONE), shown
+    assert ("why:  " in shown.err) is (expect is not ExitCode.DONE), shown
     return shown.out
 
 
-def complaint(*words: str | Path, expect: Exit = Exit.FAILED) -> list[str]:
+def complaint(*words: str | Path, expect: ExitCode = ExitCode.FAILED) -> list[str]:
     """The three lines of a command that fails."""
     shown = in_process(*words)
     assert shown.exit == expect, shown
@@ -96,7 +100,7 @@ def in_process(*words: str | Path) -> Shown:
 
 def in_program(
     *words: str | Path,
-    expect: Exit | None = Exit.DONE,
+    expect: ExitCode | None = ExitCode.DONE,
     cwd: Path | None = None,
     changed: Mapping[str, str] | None = None,
 ) -> Shown:
@@ -125,17 +129,11 @@ def on_screen(*words: str | Path, width: int = 120, **changed: str) -> Iterator[
         encoding="utf-8",
         dimensions=(40, width),
         timeout=TERMINAL_TIMEOUT_S,
-        preexec_fn=_listen_to_interrupts,
     )
     try:
         yield child
     finally:
         child.close(force=True)
-
-
-def _listen_to_interrupts() -> None:
-    """As a terminal has it: what tests that run in the background hand on is that Ctrl-C is ignored."""
-    signal.signal(signal.SIGINT, signal.default_int_handler)
 
 
 def ended(child: pexpect.spawn) -> int:
@@ -152,7 +150,7 @@ def bytes_of(folder: Path) -> dict[str, str]:
     }
 
 
-def _envelope(words: Sequence[str | Path], expect: Exit) -> Any:  # noqa: ANN401 - JSON
+def _envelope(words: Sequence[str | Path], expect: ExitCode) -> Any:  # noqa: ANN401 - JSON
     """The one document on standard output, and nothing besides it."""
     shown = in_process("--format", "json", *words)
     assert shown.exit == expect, shown
@@ -161,6 +159,6 @@ def _envelope(words: Sequence[str | Path], expect: Exit) -> Any:  # noqa: ANN401
     assert shown.out.endswith("\n")
     told = json.loads(shown.out)
     assert list(told) == ["ok", "command", "data", "error"]
-    assert told["ok"] is (told["error"] is None) is (expect is Exit.DONE)
+    assert told["ok"] is (told["error"] is None) is (expect is ExitCode.DONE)
     assert told["command"], told
     return told

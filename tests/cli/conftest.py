@@ -10,17 +10,19 @@ from typing import TypeVar
 
 import pytest
 
-from catalog.engine.run import upgrade
-from catalog.generator import generate
+from catalog.engine.log.place import StorePlace
+from catalog.engine.migrate.executor import upgrade
+from catalog.engine.storage.heartbeat import release
+from catalog.tools.generator import generate
 from catalog.upgrade import PROJECT
 from tests.cli.commands import call
-from tests.contract.conftest import object_store
-from tests.engine.stores import lead
+from tests.cli.terminal import is_setting
+from tests.engine.migrate.stores import lead
+from tests.engine.spark.conftest import spark
 from tests.gate.conftest import template, tree
-from tests.spark.conftest import spark
 from tests.volatile import tmp_path, volatile_folder
 
-__all__ = ["object_store", "spark", "template", "tmp_path", "tree"]
+__all__ = ["spark", "template", "tmp_path", "tree"]
 
 CURRENT = PROJECT.current
 ROWS, SEED = 100, 5
@@ -30,14 +32,14 @@ _Test = TypeVar("_Test", bound=Callable[..., None])
 
 def on_spark(test: _Test) -> _Test:
     """For tests that need a JVM; they share one."""
-    marked: _Test = pytest.mark.spark(pytest.mark.xdist_group("spark")(test))
+    marked: _Test = pytest.mark.spark(test)
     return marked
 
 
 @pytest.fixture(autouse=True)
 def _no_settings(monkeypatch: pytest.MonkeyPatch) -> None:
     """Whoever runs the tests may have settings of their own."""
-    for name in [name for name in os.environ if name.startswith("CATALOG_")]:
+    for name in [name for name in os.environ if is_setting(name)]:
         monkeypatch.delenv(name)
 
 
@@ -57,7 +59,10 @@ def templates() -> Iterator[Callable[[int, int], Path]]:
                 else:
                     generate(PROJECT, store, version, ROWS, SEED)
                 if until != version:
-                    upgrade(lead(store), until)
+                    leader = lead(store)
+                    upgrade(leader, until)
+                    place = StorePlace.at(PROJECT, store)
+                    release(place.storage, leader.journal.fence, place.identity().id)  # nobody waits for it
             return store
 
         yield made

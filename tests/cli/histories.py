@@ -11,22 +11,22 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
-from catalog.engine.events import Event, State
-from catalog.engine.journal import Journal
-from catalog.log.protocol import Change, Mark, Operation
-from catalog.stash.collections import Registry, encode
-from catalog.stash.transaction import RowChange
+from catalog.engine.log.protocol import AppTxn, CommitRequest, Operation
+from catalog.engine.migrate.recorder import MigrationEvent, RunState
+from catalog.engine.migrate.system_rows import SystemRows
+from catalog.engine.stash.registry import Registry, encode
+from catalog.engine.stash.transaction import RowChange
 from catalog.upgrade import PROJECT
 from tests.cli.commands import MAIN
 from tests.cli.terminal import variables
-from tests.engine.stores import REGISTRY, append, events_of, open_log, state_of, version_of
+from tests.engine.migrate.stores import REGISTRY, append, events_of, open_log, state_of, version_of
 
 _RUN = """
 import sys
 from pathlib import Path
-from catalog.engine.run import upgrade
-from catalog.engine.step import StepPoint
-from tests.engine.stores import lead
+from catalog.engine.migrate.executor import upgrade
+from catalog.engine.migrate.step_runner import StepPoint
+from tests.engine.migrate.stores import lead
 
 def stop(point):
     if point is StepPoint(sys.argv[2]):
@@ -40,7 +40,7 @@ upgrade(lead(Path(sys.argv[1]), reached=stop), int(sys.argv[3]))
 def pretend_version(store: Path, version: int) -> None:
     """Give a store a version of another build."""
     log = open_log(store)
-    change = Change(Operation.TRANSACTION, uuid.uuid4().hex, marks={Mark.STASH_VERSION: version})
+    change = CommitRequest(Operation.TRANSACTION, uuid.uuid4().hex, app_txns={AppTxn.STASH_VERSION: version})
     log.compare_and_append(log.state(log.verify()), change)
 
 
@@ -50,7 +50,7 @@ def pretend_step(store: Path, version: int) -> None:
     value = kind.value_type(
         version=version,
         name=f"v{version - 1}_to_v{version}",
-        state=State.MIGRATED,
+        state=RunState.MIGRATED,
         checksum="sha256:gone",
         started_ms=1_700_000_000_000,
         completed_ms=1_700_000_001_000,
@@ -68,7 +68,7 @@ def pretend_step(store: Path, version: int) -> None:
 def forge_checksums(store: Path, *versions: int) -> None:
     """Record other checksums for applied migrations, as an edited module would have had."""
 
-    def change(journal: Journal, event: Event) -> RowChange:
+    def change(journal: SystemRows, event: MigrationEvent) -> RowChange:
         value: Any = type(event.value)()
         value.CopyFrom(event.value)
         value.checksum = f"sha256:{event.id:064x}"
@@ -107,14 +107,14 @@ def kill_program_in_step(store: Path) -> None:
     with subprocess.Popen(
         command, env=variables(), stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True, start_new_session=True
     ) as process:
-        while not any(event.state is State.RUNNING for event in events_of(store)):
+        while not any(event.state is RunState.RUNNING for event in events_of(store)):
             assert process.poll() is None, process.communicate()
         os.killpg(process.pid, signal.SIGKILL)
     assert process.returncode == -signal.SIGKILL
-    assert events_of(store)[-1].state is State.RUNNING, "it was too late"
+    assert events_of(store)[-1].state is RunState.RUNNING, "it was too late"
 
 
-def _write(store: Path, change: Callable[[Journal], RowChange]) -> None:
+def _write(store: Path, change: Callable[[SystemRows], RowChange]) -> None:
     state = state_of(store)
-    journal = Journal(open_log(store), REGISTRY, state.fence, state)
+    journal = SystemRows(open_log(store), REGISTRY, state.fence, state)
     journal.append(Operation.TRANSACTION, [change(journal)], {})

@@ -54,10 +54,15 @@ def in_pipe(*command: str, expect: int = 0, **environment: str) -> tuple[str, st
     return done.stdout, done.stderr
 
 
+def is_setting(name: str) -> bool:
+    """Of whoever runs the tests: the folder of the class archive is that of all tests."""
+    return name.startswith("CATALOG_") and name != "CATALOG_CLASS_ARCHIVE"
+
+
 def variables(**changed: str) -> dict[str, str]:
     """The variables of a program: those of this process, but for what tells how to draw and what to work on."""
     ours = {"TERM", "NO_COLOR", "FORCE_COLOR", "COLUMNS", "TTY_COMPATIBLE", "TTY_INTERACTIVE"}
-    kept = {name: value for name, value in os.environ.items() if name not in ours and not name.startswith("CATALOG_")}
+    kept = {name: value for name, value in os.environ.items() if name not in ours and not is_setting(name)}
     return kept | {"PYTHONPATH": str(ROOT)} | changed
 
 

@@ -18,18 +18,18 @@ import click
 import pexpect
 import pytest
 
-from catalog.cli.completion import VARIABLE, Line, Shell, complete, offered, script_of
-from catalog.cli.main import root
-from catalog.cli.parameters import COLLECTION, FILE, FOLDER, STORE
-from catalog.cli.results import Exit
-from catalog.stash.collections import Registry
+from catalog.cli.answer import ExitCode
+from catalog.cli.completion import VARIABLE, Completer, Shell, complete, script_of
+from catalog.cli.main_group import root
+from catalog.cli.params import COLLECTION, FILE, FOLDER, STORE
+from catalog.engine.stash.registry import Registry
 from catalog.upgrade import PROJECT
 from tests.cli.commands import MAIN, Shown, call, complaint, in_program, text
 from tests.cli.conftest import Stores
 from tests.cli.malformed import DAMAGES
 from tests.cli.terminal import variables
 from tests.cli.test_help import EVERY
-from tests.cli.test_lightness import BUSY
+from tests.cli.test_imports import HEAVY
 
 STARTS = {
     Shell.BASH: ["--norc", "--noprofile"],
@@ -53,8 +53,9 @@ every_shell = pytest.mark.parametrize("shell", list(Shell))
 
 def candidates(*words: str | Path) -> list[str]:
     """What is offered for the last word."""
-    *before, word = map(str, words)
-    return [item.value if item.type == "plain" else item.type for item in offered(root, Line(tuple(before), word))]
+    completer = Completer(root, [*map(str, words)])
+    items = completer.get_completions(*completer.get_completion_args())
+    return [item.value if item.type == "plain" else item.type for item in items]
 
 
 def asked(shell: str, *given: str | Path, **changed: str) -> Shown:
@@ -161,7 +162,7 @@ def test_nothing_is_said_about_a_store_that_cannot_be_read(store_of: Stores, dam
     """Neither to the one who types, nor as a candidate."""
     store = store_of()
     DAMAGES[damage](store)
-    assert complete(root, "zsh", ["show", "--store", str(store), ""]) == []
+    assert complete(root, "zsh", ["show", "--store", str(store), ""]) == ""
 
 
 def test_nothing_is_offered_where_something_is_wrong(tmp_path: Path) -> None:
@@ -177,7 +178,7 @@ def test_nothing_is_offered_where_something_is_wrong(tmp_path: Path) -> None:
         ("fish", ["info", "-c", str(tmp_path / "catalog.toml"), "--env", ""]),
         ("zsh", ["show", "--store", "s3://no-such-bucket/x", "--storage-option", "no-pair", ""]),
     ):
-        assert complete(root, shell, given) == [], given
+        assert complete(root, shell, given) == "", given
     assert asked("tcsh", "in").out == ""
     assert asked("zsh", "show", "--store", tmp_path / "none", "", CATALOG_FORMAT="json").out == ""
 
@@ -208,7 +209,7 @@ def test_it_loads_less_than_a_look_at_the_store(store_of: Stores) -> None:
     asking = {VARIABLE: "zsh"}
     light, heavy = loaded("inf", **asking), loaded("show", "--store", store, "ro", **asking)
     assert {"pyarrow", "deltalake", "google.protobuf", "numpy"}.isdisjoint(light)
-    assert {name.partition(".")[0] for name in heavy}.isdisjoint(BUSY | {"rich"})
+    assert {name.partition(".")[0] for name in heavy}.isdisjoint(HEAVY)
     assert len(heavy) < len(loaded("info", "--store", store))
 
 
@@ -223,8 +224,8 @@ def test_the_script_is_printed_for_a_shell_that_is_known(tmp_path: Path, monkeyp
     assert text("completion", "bash") == script_of(Shell.BASH)
     monkeypatch.delenv("CATALOG_FORMAT")
     monkeypatch.chdir("/")
-    assert "'bash', 'zsh', 'fish'" in complaint("completion", "tcsh", expect=Exit.USAGE)[0]
-    assert complaint("completion", expect=Exit.USAGE)[0].startswith("missing argument 'SHELL'")
+    assert "'bash', 'zsh', 'fish'" in complaint("completion", "tcsh", expect=ExitCode.USAGE)[0]
+    assert complaint("completion", expect=ExitCode.USAGE)[0].startswith("missing argument 'SHELL'")
 
 
 @contextmanager

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
 from tests.cli.commands import call, complaint, fail, text
 from tests.gate.project_copy import HASHES, NEXT_SNAPSHOT, NEXT_STEP, NEXT_TEST, OBJECTS, ROLE_FIELD, Copy
 
@@ -41,15 +41,15 @@ def test_what_is_left_is_shown_with_the_command_that_ends_it(coloured: Copy, mon
     shown = text("create", WHY)
     assert shown.startswith(f"made v23: {WHY}\n")
     assert "Left to do:" in shown
-    assert shown.splitlines()[-1].startswith("when it is done: ")
+    assert shown.splitlines()[-1].startswith("then run: ")
 
 
 def test_a_version_without_a_reason_or_a_change_is_refused(tree: Copy, tmp_path: Path) -> None:
     """And nothing is written; one that changes rows only is asked for."""
     before = tree.digest()
     for words in (["create"], ["create", ""], ["create", WHY], ["create", "--renumber"]):
-        complaint(*words, "--root", tree.root, expect=Exit.USAGE)
-    assert "exclude each other" in fail("create", "--amend", "--renumber", expect=Exit.USAGE).message
-    assert fail("create", WHY, "--root", tmp_path / "none", expect=Exit.USAGE).code == "UsageError"
+        complaint(*words, "--root", tree.root, expect=ExitCode.USAGE)
+    assert "exclude each other" in fail("create", "--amend", "--renumber", expect=ExitCode.USAGE).message
+    assert fail("create", WHY, "--root", tmp_path / "none", expect=ExitCode.USAGE).code == "UsageError"
     assert tree.digest() == before
     assert call("create", WHY, "--same-types", "--root", tree.root)["version"] == 23

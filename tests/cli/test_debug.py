@@ -10,14 +10,16 @@ import html5lib
 import pytest
 from pyspark.sql import SparkSession
 
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
+from catalog.engine.stash.constraints import Constraints
+from catalog.engine.stash.registry import encode
+from catalog.engine.stash.stash import Stash
 from catalog.errors import FencedError
-from catalog.stash.constraints import Constraints
-from catalog.stash.stash import Stash
+from catalog.objects import DatabaseKey, DatabaseValue, RoleId
 from tests.cli.commands import bytes_of, call, fail, in_process, text
 from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.histories import append_roles, kill_in_step
-from tests.engine.stores import REGISTRY, append, findings_of, open_log, rows_of, state_of
+from tests.engine.migrate.stores import REGISTRY, append, findings_of, open_log, rows_of, state_of
 
 
 @pytest.mark.parametrize("version", [14, 19])
@@ -58,7 +60,7 @@ def test_a_dump_can_leave_collections_out_and_look_back(store_of: Stores) -> Non
     then = call("debug", "dump", "--consolidate", "--as-of", str(frontier), "--store", store)
     assert (then["version"], then["ts"]) == (15, frontier)
     words = ("debug", "dump", "--ignore", "rol", "--store", store)
-    assert fail(*words, expect=Exit.USAGE).code == "UnknownCollectionError"
+    assert fail(*words, expect=ExitCode.USAGE).code == "UnknownCollectionError"
 
 
 def test_the_epoch_tells_who_leads(store_of: Stores) -> None:
@@ -69,7 +71,7 @@ def test_the_epoch_tells_who_leads(store_of: Stores) -> None:
     call("start", "--deploy-generation", "4", "--store", store)
     told = call("debug", "epoch", "--store", store)
     assert (told["deploy_generation"], told["epoch"]) == (4, 2)
-    assert text("debug", "epoch", "--store", store).startswith("generation 4, epoch 2\nheld by ")
+    assert text("debug", "epoch", "--store", store).startswith("generation 4, epoch 2\nled by ")
 
 
 def test_stats_count_rows_files_and_bytes(store_of: Stores) -> None:
@@ -100,12 +102,13 @@ def test_a_store_is_made_up_like_a_real_one(store_of: Stores, tmp_path: Path) ->
     assert rows_of(one) == rows_of(two)
     assert findings_of(one) == []
     before = bytes_of(one)
-    assert fail("debug", "generate", "--store", one).code == "NotAStoreError"
+    assert fail("debug", "generate", "--store", one).code == "NotEmptyError"
     assert (
-        fail("debug", "generate", "--version", "13", "--store", tmp_path / "x", expect=Exit.USAGE).code == "UsageError"
+        fail("debug", "generate", "--version", "13", "--store", tmp_path / "x", expect=ExitCode.USAGE).code
+        == "UsageError"
     )
     assert bytes_of(one) == before
-    assert "is made up at version 14" in text("debug", "generate", "--rows", "10", "--store", tmp_path / "three")
+    assert " at version 14: " in text("debug", "generate", "--rows", "10", "--store", tmp_path / "three")
 
 
 def test_a_row_is_edited_by_json(store_of: Stores) -> None:
@@ -116,7 +119,7 @@ def test_a_row_is_edited_by_json(store_of: Stores) -> None:
     row = call("show", "role", "--where", "name=catalog_system", "--store", store)["rows"][0]
     key, value = json.dumps(row["key"]), json.dumps({**row["value"], "name": "renamed"})
     before = bytes_of(store)
-    assert "--yes" in fail("debug", "edit", "role", key, value, "--store", store, expect=Exit.USAGE).next
+    assert "--yes" in fail("debug", "edit", "role", key, value, "--store", store, expect=ExitCode.USAGE).next
     assert bytes_of(store) == before
     told = call("debug", "edit", "role", key, value, "--yes", "--store", store)
     assert (told["before"]["name"], told["after"]["name"]) == ("catalog_system", "renamed")
@@ -136,12 +139,12 @@ def test_an_edit_is_typed_strictly(store_of: Stores) -> None:
     key, value = json.dumps(rows[0]["key"]), rows[0]["value"]
     words = ("--yes", "--store", store)
 
-    def refused(key: str, value: object, expect: Exit = Exit.FAILED, *more: str) -> str:
+    def refused(key: str, value: object, expect: ExitCode = ExitCode.FAILED, *more: str) -> str:
         return fail("debug", "edit", "role", key, json.dumps(value), *more, *words, expect=expect).code
 
-    assert refused(key, {**value, "colour": 1}, Exit.USAGE) == "UnfitJsonError"
-    assert refused(key, {**value, "name": 7}, Exit.USAGE) == "UnfitJsonError"
-    assert refused(key, [1], Exit.USAGE) == "UsageError"
+    assert refused(key, {**value, "colour": 1}, ExitCode.USAGE) == "UnfitJsonError"
+    assert refused(key, {**value, "name": 7}, ExitCode.USAGE) == "UnfitJsonError"
+    assert refused(key, [1], ExitCode.USAGE) == "UsageError"
     assert refused('{"id": {"user": 77}}', value) == "NoSuchRowError"
     assert refused(key, {**value, "name": rows[1]["value"]["name"]}) == "DuplicateError"
     assert refused(key, {**value, "member_of": [{"user": 77}]}) == "DanglingReferenceError"
@@ -209,6 +212,7 @@ def test_fsck_finds_nothing_in_a_sound_store_and_says_what_is_wrong_with_another
     """Findings are an exit code of 1, each with its code and what to do."""
     store = store_of()
     report = call("debug", "fsck", "--store", store)["report"]
+    assert call("debug", "fsck", "--every-state", "--store", store)["report"]["files"] >= report["files"]
     assert report["findings"] == []
     assert report["rows"] > 0
     assert "is in order" in text("debug", "fsck", "--store", store)
@@ -217,8 +221,53 @@ def test_fsck_finds_nothing_in_a_sound_store_and_says_what_is_wrong_with_another
     failed = fail("debug", "fsck", "--store", store)
     assert failed.code == "FindingsError"
     assert failed.data["report"]["findings"]
-    assert "fix:" in text("debug", "fsck", "--store", store, expect=Exit.FAILED)
+    assert "fix:" in text("debug", "fsck", "--store", store, expect=ExitCode.FAILED)
     assert bytes_of(store) == before
+
+
+def _databases(count: int) -> list[tuple[bytes, bytes, int]]:
+    """Databases whose owners do not exist, each another."""
+    return [
+        (
+            encode(DatabaseKey(id=5000 + number)),
+            encode(DatabaseValue(name=f"d{number}", owner_id=RoleId(user=9_000_000 + number))),
+            1,
+        )
+        for number in range(count)
+    ]
+
+
+@pytest.mark.parametrize("count", [7, 1100], ids=["few", "more than are listed"])
+def test_findings_of_one_cause_are_one_example_and_a_count(store_of: Stores, count: int) -> None:
+    """Hundreds of rows that are wrong for one reason are read as one; JSON lists them."""
+    store = store_of()
+    append(store, "database", *_databases(count))
+    told = text("debug", "fsck", "--store", store, expect=ExitCode.FAILED)
+    assert told.count("which does not exist") == 1
+    assert f"(and {count - 1:,} more like it)" in told
+    failed = fail("debug", "fsck", "--store", store)
+    assert failed.message.endswith(f"findings: {count}")
+    listed = [own for own in failed.data["report"]["findings"] if own["severity"] == "error"]
+    assert len(listed) == min(count, 1000)
+
+
+def test_a_check_of_an_upgrade_tells_findings_of_one_cause_once(store_of: Stores) -> None:
+    """Before the upgrade as after it."""
+    store = store_of(21)
+    append(store, "database", *_databases(40))
+    told = text("debug", "upgrade-check", store, expect=ExitCode.FAILED)
+    assert told.count("before the upgrade: F402 ") == 1
+    assert "which does not exist (and 39 more like it)" in told
+
+
+def test_findings_of_several_causes_are_an_example_of_each(store_of: Stores) -> None:
+    """None hides behind another."""
+    store = store_of()
+    append(store, "database", *_databases(3))
+    append(store, "role", (b"no key", b"no value", 1))
+    told = text("debug", "fsck", "--store", store, expect=ExitCode.FAILED)
+    assert "(and 2 more like it)" in told
+    assert {"F305", "F402"} <= {line.split()[0] for line in told.splitlines() if line.startswith("F")}
 
 
 def test_files_become_few_and_rows_stay(store_of: Stores) -> None:
@@ -233,7 +282,7 @@ def test_files_become_few_and_rows_stay(store_of: Stores) -> None:
     assert told["files_after"] == len(state_of(store).files)
     assert (rows_of(store), state_of(store).fence) == (before, fence)
     assert text("debug", "compact", "--store", store).startswith("nothing to do: ")
-    assert fail("debug", "compact", "rol", "--store", store, expect=Exit.USAGE).code == "UnknownCollectionError"
+    assert fail("debug", "compact", "rol", "--store", store, expect=ExitCode.USAGE).code == "UnknownCollectionError"
 
 
 def test_a_vacuum_deletes_what_nothing_refers_to(store_of: Stores) -> None:
@@ -248,7 +297,7 @@ def test_a_vacuum_deletes_what_nothing_refers_to(store_of: Stores) -> None:
     told = call("debug", "vacuum", "--retention", "0s", "--yes", "--store", store)
     assert (told["done"], told["files"], told["size"]) == (True, tried["files"], tried["size"])
     assert rows_of(store) == rows
-    assert fail("debug", "vacuum", "--retention", "soon", "--store", store, expect=Exit.USAGE).code == "UsageError"
+    assert fail("debug", "vacuum", "--retention", "soon", "--store", store, expect=ExitCode.USAGE).code == "UsageError"
     assert fail("show", "role", "--as-of", "3", "--store", store).code == "RetiredError"
 
 
@@ -257,7 +306,7 @@ def test_nothing_is_vacuumed_while_a_step_is_said_to_run(store_of: Stores) -> No
     store = store_of(15, 18)
     kill_in_step(store, 19)
     before = bytes_of(store)
-    assert fail("debug", "vacuum", "--store", store, expect=Exit.UNFINISHED).code == "StepRunningError"
+    assert fail("debug", "vacuum", "--store", store, expect=ExitCode.UNFINISHED).code == "StepRunningError"
     assert bytes_of(store) == before
 
 
@@ -278,7 +327,7 @@ def test_an_upgrade_is_checked_on_a_scratch_copy(store_of: Stores, tmp_path: Pat
     assert _steps_on(page) == [step for own in failed.data["verdicts"] for step in _steps_in(own)]
     assert str(wrong) in failed.message
     assert str(sound) not in failed.message
-    shown = text("debug", "upgrade-check", "--store", wrong, "--scratch", scratch, expect=Exit.FAILED)
+    shown = text("debug", "upgrade-check", "--store", wrong, "--scratch", scratch, expect=ExitCode.FAILED)
     assert shown.startswith("FAIL: ")
     assert (bytes_of(sound), bytes_of(wrong)) == before
     assert list(scratch.iterdir()) == []
@@ -317,6 +366,6 @@ def test_a_store_that_cannot_be_checked_does_not_keep_others_from_it(store_of: S
 def test_a_short_retention_is_asked_about(store_of: Stores) -> None:
     """What it deletes cannot be read again; with the usual one nothing is lost that was promised."""
     store = store_of()
-    assert "--yes" in fail("debug", "vacuum", "--retention", "1s", "--store", store, expect=Exit.USAGE).next
+    assert "--yes" in fail("debug", "vacuum", "--retention", "1s", "--store", store, expect=ExitCode.USAGE).next
     call("debug", "vacuum", "--retention", "7d", "--yes", "--store", store)
     call("debug", "vacuum", "--store", store)

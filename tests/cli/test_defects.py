@@ -11,13 +11,13 @@ from pathlib import Path
 
 from pyspark.sql import SparkSession
 
-from catalog.cli.results import Exit
-from catalog.engine.events import State
+from catalog.cli.answer import ExitCode
+from catalog.engine.migrate.recorder import RunState
 from tests.cli.commands import MAIN, bytes_of, call, fail, in_program, text, three_lines
 from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.histories import forge_checksums, kill_in_step, kill_program_in_step, pretend_step
 from tests.cli.terminal import variables
-from tests.engine.stores import events_of, findings_of, rows_of, state_of, version_of
+from tests.engine.migrate.stores import events_of, findings_of, rows_of, state_of, version_of
 
 
 @on_spark
@@ -26,12 +26,12 @@ def test_a_step_whose_process_was_killed_is_finished_by_the_next_start(store_of:
     del spark
     store = store_of(19)
     kill_program_in_step(store)
-    assert fail("info", "--check", "--store", store, expect=Exit.UNFINISHED).code == "UnfinishedStepError"
+    assert fail("info", "--check", "--store", store, expect=ExitCode.UNFINISHED).code == "UnfinishedStepError"
     told = call("start", "--store", store)
     assert (told["version_before"], told["version"]) == (19, CURRENT)
     dead, *done = [(event.value.name, event.state) for event in events_of(store)]
-    assert dead == ("v19_to_v20", State.ERROR)
-    assert done == [(f"v{number}_to_v{number + 1}", State.MIGRATED) for number in range(19, CURRENT)]
+    assert dead == ("v19_to_v20", RunState.ERROR)
+    assert done == [(f"v{number}_to_v{number + 1}", RunState.MIGRATED) for number in range(19, CURRENT)]
     assert call("info", "--check", "--store", store)["pending"] == 0
     assert findings_of(store) == []
 
@@ -63,7 +63,7 @@ def test_a_step_whose_process_was_killed_is_marked_by_a_repair(store_of: Stores)
     mended = call("repair", "--yes", "--store", store)
     assert [run["step"] for run in mended["repaired"]["closed"]] == ["v18_to_v19"]
     assert state_of(store).fence == fence
-    assert events_of(store)[-1].state is State.ERROR
+    assert events_of(store)[-1].state is RunState.ERROR
     assert text("repair", "--store", store).startswith("nothing to repair")
 
 
@@ -75,7 +75,7 @@ def test_a_torn_entry_is_set_aside_by_a_repair(store_of: Stores) -> None:
     torn.write_bytes(b'{"commitInfo": {"txid"')
     assert fail("info", "--store", store).code == "TornLogError"
     mended = call("repair", "--yes", "--store", store)
-    assert (store / mended["repaired"]["set_aside"]).read_bytes() == b'{"commitInfo": {"txid"'
+    assert (store / mended["repaired"]["kept"]).read_bytes() == b'{"commitInfo": {"txid"'
     assert rows_of(store) == before
     assert call("apply", "--store", store)["version"] == CURRENT
 
@@ -85,7 +85,7 @@ def test_checksums_are_recorded_again_only_when_asked_for(store_of: Stores) -> N
     store = store_of(15, 18)
     forge_checksums(store, 16, 18)
     before = bytes_of(store)
-    failed = fail("repair", "--yes", "--store", store, expect=Exit.CHECKSUM)
+    failed = fail("repair", "--yes", "--store", store, expect=ExitCode.CHECKSUM)
     assert [own["step"] for own in failed.data["diagnosis"]["checksums"]] == ["v15_to_v16", "v17_to_v18"]
     assert bytes_of(store) == before
     mended = call("repair", "--checksums", "--yes", "--store", store)
@@ -123,9 +123,9 @@ def test_two_who_apply_at_once_apply_each_step_once(store_of: Stores) -> None:
     ]
     ended = [(*process.communicate(), process.returncode) for process in processes]
     assert [code for *_, code in ended] == [0, 0], ended
-    applied = [event.value.name for event in events_of(store) if event.state is State.MIGRATED]
+    applied = [event.value.name for event in events_of(store) if event.state is RunState.MIGRATED]
     assert applied == ["v19_to_v20", "v20_to_v21", "v21_to_v22"]
-    assert {event.state for event in events_of(store)} == {State.MIGRATED}
+    assert {event.state for event in events_of(store)} == {RunState.MIGRATED}
     assert sorted(" went from version 19 to 22" in out for out, *_ in ended) == [False, True]
     assert findings_of(store) == []
 
@@ -140,7 +140,7 @@ def test_a_mistyped_flag_or_command_is_refused_with_what_was_meant() -> None:
         (["aply"], "`catalog apply`"),
         (["debug", "dmup"], "`catalog debug dump`"),
     ):
-        shown = in_program(*words, expect=Exit.USAGE)
+        shown = in_program(*words, expect=ExitCode.USAGE)
         assert three_lines(shown.err)[2] == f"next: did you mean {meant}?"
 
 
@@ -151,7 +151,7 @@ def test_a_missing_file_of_settings_is_no_default(store_of: Stores, tmp_path: Pa
         (["-c", str(tmp_path / "none.toml")], {}),
         ([], {"CATALOG_CONFIG_FILE": str(tmp_path / "none.toml")}),
     ):
-        shown = in_program("info", *words, "--store", store, expect=Exit.USAGE, changed=changed)
+        shown = in_program("info", *words, "--store", store, expect=ExitCode.USAGE, changed=changed)
         assert "it cannot be read: No such file or directory" in three_lines(shown.err)[0]
 
 
@@ -168,7 +168,7 @@ def test_a_store_out_of_reach_is_a_clear_error_in_seconds() -> None:
         }
         for verb in ("info", "start"):
             began = time.monotonic()
-            shown = in_program(verb, "--store", "s3://bucket/store", expect=Exit.FAILED, changed=changed)
+            shown = in_program(verb, "--store", "s3://bucket/store", expect=ExitCode.FAILED, changed=changed)
             assert time.monotonic() - began < 30
             what, why, _ = three_lines(shown.err)
             assert what.startswith("cannot read s3://bucket/store/store.json: ")

@@ -11,23 +11,23 @@ from google.protobuf.text_format import MessageToString
 from pyspark.sql import SparkSession
 
 from catalog import open_catalog
-from catalog.cli.demo import demonstrate
-from catalog.cli.render import make_console
-from catalog.engine.events import State
-from catalog.engine.plan import StepPlan, plan
-from catalog.handle import Catalog
-from catalog.log.delta import DeltaLog
+from catalog.cli.screen import make_console
+from catalog.engine.log.delta import DeltaLog
+from catalog.engine.migrate.plan import LiveRows, StepPlan, plan
+from catalog.engine.migrate.recorder import RunState
+from catalog.engine.stash.registry import Registry
+from catalog.engine.store.catalog import Catalog
 from catalog.objects import ClusterReplicaKey, CommentKey, ItemKey, MigrationEventKey
-from catalog.stash.collections import Registry
-from catalog.stash.fsck import fsck
+from catalog.tools.fsck.stash import fsck
 from catalog.upgrade import PROJECT
+from examples.demo import demonstrate
 from tests.cli.terminal import in_pipe
 
+DEMO = Path(__file__).parents[2] / "examples" / "demo.py"
 OLDEST, CURRENT = PROJECT.minimum, PROJECT.current
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_demonstration_shows_what_the_store_holds(tmp_path: Path, spark: SparkSession) -> None:
     """The plan, a line for each step, the events, the new rows, and an item of before and of now."""
     store, out = tmp_path / "store", io.StringIO()
@@ -37,15 +37,15 @@ def test_the_demonstration_shows_what_the_store_holds(tmp_path: Path, spark: Spa
     with open_catalog(store, "read-only") as catalog:
         items = _through_time(catalog, *_section(shown, "Item "))
         before = log.state(items[OLDEST])
-        steps = plan(PROJECT, before, OLDEST, CURRENT)
+        steps = plan(PROJECT, before, OLDEST, CURRENT, LiveRows(log))
         _expect_plan(_section(shown, "What an upgrade")[1], steps)
-        told = [line for line in _section(shown, "The upgrade, on Spark")[1] if " became " in line]
-        assert [line.partition(":")[0] for line in told] == [step.name for step in steps]
+        told = re.findall(r"(?m)^step (\d+) of (\d+), (\w+): ", "\n".join(_section(shown, "The upgrade, on Spark")[1]))
+        assert told == [(str(number), str(len(steps)), step.name) for number, step in enumerate(steps, 1)]
         heading, table = _section(shown, "The store is at")
         assert heading == f"The store is at version {CURRENT}, ts {catalog.ts}"
         events = [value for _, value in catalog.rows(MigrationEventKey)]
         assert [row[:5] for row in _cells(table)] == [
-            [str(e.version), e.name, State(e.state).name, str(e.rows_before), str(e.rows_after)]  # type: ignore[attr-defined]
+            [str(e.version), e.name, RunState(e.state).name, str(e.rows_before), str(e.rows_after)]  # type: ignore[attr-defined]
             for e in events
         ]
         for title, key_type in (("Comments", CommentKey), ("Replicas", ClusterReplicaKey)):
@@ -97,7 +97,7 @@ def _cells(lines: list[str]) -> list[list[str]]:
 def test_without_java_it_says_so_in_three_lines(tmp_path: Path) -> None:
     """On standard error, with a status, before anything was fenced; the store that it made is gone."""
     nowhere = {"PATH": str(tmp_path), "JAVA_HOME": "", "SPARK_REMOTE": "", "TMPDIR": str(tmp_path)}
-    shown, errors = in_pipe("-P", "-m", "catalog.cli.demo", expect=1, CI="true", **nowhere)
+    shown, errors = in_pipe("-P", str(DEMO), expect=1, CI="true", **nowhere)
     assert "What an upgrade to version" in shown
     what, why, following = errors.splitlines()
     assert "there is no Java" in what

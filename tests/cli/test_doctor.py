@@ -11,15 +11,15 @@ from typing import Any
 import pytest
 
 from catalog import open_catalog
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
 from tests.cli.commands import bytes_of, call, complaint, fail, in_process, on_screen, text
 from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.histories import forge_checksums, kill_in_step, pretend_version
 from tests.cli.malformed import ANSWERED, CONFIG_FILES, DAMAGES
 from tests.cli.terminal import COLOUR, variables
-from tests.cli.test_lightness import BUSY, loaded
+from tests.cli.test_imports import BUSY, loaded
 
-MACHINE = ["python", "packages", "types", "java", "spark", "scratch", "clock"]
+MACHINE = ["python", "packages", "types", "java", "spark", "archive", "scratch", "clock"]
 KILLED = """
 import os, sys, time
 from catalog import open_catalog
@@ -59,7 +59,7 @@ def test_a_sound_store_is_examined_and_left_as_it_was(store_of: Stores) -> None:
     before = bytes_of(store)
     data = call("doctor", "--store", store)
     assert list(grades(data))[len(MACHINE) + 1 :] == [
-        *("address", "rights", "disk", "store", "log", "commits", "version", "migrations", "leader")
+        *("address", "rights", "disk", "store", "log", "commits", "version", "migrations", "builtins", "leader")
     ]
     assert "problem" not in grades(data).values()
     assert bytes_of(store) == before
@@ -104,14 +104,14 @@ def test_a_broken_store_stops_no_other_examination(store_of: Stores, damage: str
 def test_damage_inside_a_file_is_found_only_deeply(store_of: Stores) -> None:
     """A file that is gone is missed at once."""
     store = store_of()
-    file = max((store / "stash").rglob("*.parquet"), key=lambda path: path.stat().st_size)
+    file = max((store / "stash" / "collection=role").rglob("*.parquet"), key=lambda path: path.stat().st_size)
     content = bytearray(file.read_bytes())
     content[len(content) // 3] ^= 0xFF
     file.write_bytes(content)
     assert grades(call("doctor", "--store", store))["log"] == "ok"
     file.unlink()
     data = fail("doctor", "--store", store).data
-    assert (grades(data)["log"], "1 files are gone" in said(data, "log")) == ("problem", True)
+    assert (grades(data)["log"], "1 files are missing" in said(data, "log")) == ("problem", True)
 
 
 @on_spark
@@ -145,7 +145,7 @@ def test_an_unfinished_migration_is_6(store_of: Stores) -> None:
     """As every command ends that says so."""
     store = store_of(15, 18)
     kill_in_step(store, 19)
-    failed = fail("doctor", "--store", store, expect=Exit.UNFINISHED)
+    failed = fail("doctor", "--store", store, expect=ExitCode.UNFINISHED)
     assert (failed.code, grades(failed.data)["migrations"]) == ("UnfinishedStepError", "problem")
 
 
@@ -153,7 +153,7 @@ def test_a_checksum_that_differs_is_4(store_of: Stores) -> None:
     """Named in the examination."""
     store = store_of(15, 18)
     forge_checksums(store, 17)
-    failed = fail("doctor", "--store", store, expect=Exit.CHECKSUM)
+    failed = fail("doctor", "--store", store, expect=ExitCode.CHECKSUM)
     assert "v16_to_v17" in said(failed.data, "migrations")
 
 
@@ -162,7 +162,7 @@ def test_a_deployment_that_was_replaced_is_5(store_of: Stores) -> None:
     store = store_of()
     call("start", "--deploy-generation", "3", "--store", store)
     (store.parent / "catalog.toml").write_text("[tool.catalog]\ndeploy_generation = 2\n", encoding="utf-8")
-    failed = fail("doctor", "-c", store.parent / "catalog.toml", "--store", store, expect=Exit.HELD)
+    failed = fail("doctor", "-c", store.parent / "catalog.toml", "--store", store, expect=ExitCode.HELD)
     assert failed.code == "StaleGenerationError"
 
 
@@ -175,8 +175,8 @@ def test_wrong_settings_stop_no_examination_and_are_2(
     monkeypatch.chdir(tmp_path)
     words = ("doctor", "-c", tmp_path / "catalog.toml")
     shown = in_process("--format", "json", *words)
-    assert shown.exit in {Exit.USAGE, Exit.FAILED}, shown
-    failed = fail(*words, expect=Exit(shown.exit))
+    assert shown.exit in {ExitCode.USAGE, ExitCode.FAILED}, shown
+    failed = fail(*words, expect=ExitCode(shown.exit))
     assert "problem" in {grades(failed.data).get("settings"), grades(failed.data).get("project")}
     assert set(MACHINE) <= set(grades(failed.data))
     assert wrong != "no such project" or failed.data["store"] is None
@@ -199,8 +199,8 @@ def test_a_variable_that_looks_like_a_setting_and_is_none_is_noticed(monkeypatch
     monkeypatch.setenv("CATALOG_TRACEBACK", "1")
     data = call("doctor")
     found = {line["found"]: line["next"] for line in data["lines"] if line["grade"] == "warning"}
-    assert found["CATALOG_STOER is set, and there is no such variable"] == "did you mean CATALOG_STORE?"
-    assert "CATALOG_XYZZY is set, and there is no such variable" in found
+    assert found["CATALOG_STOER is set, but there is no such setting"] == "did you mean CATALOG_STORE?"
+    assert "CATALOG_XYZZY is set, but there is no such setting" in found
     assert "geheim" not in str(data)
     assert "TRACEBACK" not in str(data)
 
@@ -208,10 +208,12 @@ def test_a_variable_that_looks_like_a_setting_and_is_none_is_noticed(monkeypatch
 def test_a_leader_lives_has_ended_or_was_killed(store_of: Stores) -> None:
     """By its heartbeat; one that was killed is a warning."""
     store = store_of()
-    assert "has ended" in said(call("doctor", "--store", store), "leader")
+    assert "released it" in said(call("doctor", "--store", store), "leader")
     with open_catalog(store):
-        assert f":{os.getpid()} leads it, and shows signs of life" in said(call("doctor", "--store", store), "leader")
+        assert f":{os.getpid()} leads it, and its heartbeat is fresh" in said(
+            call("doctor", "--store", store), "leader"
+        )
     killed = subprocess.run([sys.executable, "-c", KILLED, str(store)], env=variables(), check=False)
     assert killed.returncode == 9
     data = call("doctor", "--store", store)
-    assert (grades(data)["leader"], "shows no sign of life" in said(data, "leader")) == ("warning", True)
+    assert (grades(data)["leader"], "has no heartbeat" in said(data, "leader")) == ("warning", True)

@@ -9,13 +9,13 @@ import click
 import pytest
 
 from catalog import __version__
-from catalog.cli.main import root
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
+from catalog.cli.main_group import root
 from tests.cli.commands import in_process, in_program
 
 FENCING = ["start", "apply", "undo", "abort", "clean", "debug edit", "debug delete"]
 ASKING = ["new", "undo", "abort", "repair", "clean", "debug edit", "debug delete", "debug vacuum"]
-FENCES = "Fences: whoever leads the store"
+FENCES = "Fences the leader of the store"
 
 
 def commands(group: click.Group, *path: str) -> Iterator[tuple[tuple[str, ...], click.Command]]:
@@ -41,7 +41,7 @@ def test_help_fits_a_narrow_screen_and_is_whole(path: tuple[str, ...]) -> None:
     """No line is longer than 80 columns, and none is cut."""
     for flag in ("--help", "-h"):
         shown = in_process(*path, flag)
-        assert (shown.exit, shown.err) == (Exit.DONE, "")
+        assert (shown.exit, shown.err) == (ExitCode.DONE, "")
         assert shown.out.startswith(f"Usage: {' '.join(('catalog', *path))} ")
         assert max(map(len, shown.out.splitlines())) <= 80
         assert "…" not in shown.out
@@ -66,7 +66,7 @@ def test_help_says_which_commands_fence() -> None:
     """Those and no others, in their own help and in that of the whole."""
     fencing = [" ".join(path) for path, own in EVERY.items() if FENCES in in_process(*path, "--help").out]
     assert fencing == FENCING
-    assert f"can write no more then: {', '.join(FENCING)}." in " ".join(in_process("--help").out.split())
+    assert f"which can no longer write: {', '.join(FENCING)}." in " ".join(in_process("--help").out.split())
 
 
 def test_what_asks_can_be_agreed_to_beforehand() -> None:
@@ -85,7 +85,7 @@ def test_a_group_alone_shows_its_help() -> None:
     """Nothing was asked for, so what there is to ask for is shown."""
     for words in ([], ["debug"], ["config"]):
         shown = in_process(*words)
-        assert shown.exit == Exit.USAGE, shown
+        assert shown.exit == ExitCode.USAGE, shown
         assert shown.out == ""
         assert "\n\nCommands:\n" in shown.err
 

@@ -13,7 +13,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
 from tests.cli.commands import MAIN, Shown, bytes_of, in_process, in_program, three_lines
 from tests.cli.conftest import Stores
 from tests.cli.malformed import ANSWERED, CONFIG_FILES, DAMAGES, READING, STORE, WRITING, Case, wrong_calls
@@ -87,7 +87,7 @@ def test_a_wrong_file_of_settings_is_named(
         words = ["--config-file", "catalog.toml", *path.split(), *own]
         shown = in_process(*words)
         _expect_refusal(shown, words)
-        assert shown.exit == Exit.USAGE, (words, shown)
+        assert shown.exit == ExitCode.USAGE, (words, shown)
     assert bytes_of(tmp_path) == before
 
 
@@ -102,7 +102,7 @@ def test_a_damaged_store_stays_as_it_is(store_of: Stores, tmp_path: Path, damage
         if path not in ANSWERED.get(damage, ()):
             _expect_refusal(in_process(*words), words)
         elif damage != "a folder of nothing" and path in READING:
-            assert in_process(*words).exit == Exit.DONE
+            assert in_process(*words).exit == ExitCode.DONE
         assert bytes_of(tmp_path) == before, words
 
 
@@ -176,11 +176,11 @@ def test_a_folder_that_may_not_be_written_is_said_to_be(store_of: Stores, tmp_pa
     for folder in folders:
         folder.chmod(0o555)
     try:
-        assert in_process("info", "--store", store).exit == Exit.DONE
+        assert in_process("info", "--store", store).exit == ExitCode.DONE
         for path in ("start", "debug edit", "debug delete"):
             words = [*path.split(), *WRITING[path], "--store", str(store)]
             shown = in_process(*words)
-            assert shown.exit == Exit.FAILED, shown
+            assert shown.exit == ExitCode.FAILED, shown
         words = ["init", "--store", str(tmp_path / "new")]
         _expect_refusal(in_process(*words), words)
     finally:
@@ -191,20 +191,20 @@ def test_a_folder_that_may_not_be_written_is_said_to_be(store_of: Stores, tmp_pa
 @pytest.mark.parametrize(
     ("words", "redirected", "expected"),
     [
-        (["info"], ">&-", Exit.FAILED),
-        (["info"], ">/dev/full", Exit.FAILED),
-        (["--format", "json", "info"], ">/dev/full", Exit.FAILED),
-        (["info"], "2>&-", Exit.DONE),
-        (["info"], "<&-", Exit.DONE),
-        (["undo"], "<&- 2>&-", Exit.FAILED),
-        (["show", "rol"], "2>&-", Exit.USAGE),
-        (["show", "rol"], ">&- 2>&-", Exit.USAGE),
-        (["clean"], "<&-", Exit.USAGE),
-        (["debug", "dump"], "| head -c 1 >/dev/null", Exit.DONE),
+        (["info"], ">&-", ExitCode.FAILED),
+        (["info"], ">/dev/full", ExitCode.FAILED),
+        (["--format", "json", "info"], ">/dev/full", ExitCode.FAILED),
+        (["info"], "2>&-", ExitCode.DONE),
+        (["info"], "<&-", ExitCode.DONE),
+        (["undo"], "<&- 2>&-", ExitCode.FAILED),
+        (["show", "rol"], "2>&-", ExitCode.USAGE),
+        (["show", "rol"], ">&- 2>&-", ExitCode.USAGE),
+        (["clean"], "<&-", ExitCode.USAGE),
+        (["debug", "dump"], "| head -c 1 >/dev/null", ExitCode.DONE),
     ],
 )
 def test_a_stream_that_is_closed_or_full_is_no_traceback(
-    store_of: Stores, words: list[str], redirected: str, expected: Exit
+    store_of: Stores, words: list[str], redirected: str, expected: ExitCode
 ) -> None:
     """Nothing is done then that was not to be done, and where it can be said it is."""
     store = store_of()
@@ -220,6 +220,6 @@ def test_a_stream_that_is_closed_or_full_is_no_traceback(
     assert done.returncode == expected, done
     assert "Traceback" not in done.stderr
     assert "Exception ignored" not in done.stderr
-    if expected is not Exit.DONE and "2>" not in redirected:
+    if expected is not ExitCode.DONE and "2>" not in redirected:
         three_lines("\n".join(done.stderr.splitlines()[-3:]))
     assert bytes_of(store) == before

@@ -11,11 +11,11 @@ from pathlib import Path
 import pytest
 
 from build_tools.check import check
-from build_tools.descriptors import ENGINE_COLLECTIONS, compile_proto
-from build_tools.tree import find_tree
+from build_tools.project_tree import find_tree
+from build_tools.protos.types import ENGINE_COLLECTIONS, compile_proto
 from catalog import __version__
-from catalog.cli.results import Exit
-from catalog.template import FILES
+from catalog.cli.answer import ExitCode
+from catalog.tools.new_project.scaffold import FILES
 from tests.cli.commands import bytes_of, call, complaint, ended, fail, on_screen, text, three_lines
 from tests.conftest import ROOT
 
@@ -34,12 +34,12 @@ NO_NAMES = [
     "../shop",
 ]
 TAKEN = {
-    "json": "Python has a module of that name",
-    "click": "a package of that name is installed here",
-    "catalog": "a package of that name is installed here",
-    "stash_catalog": "a package of that name is installed here",
-    "google": "a package of that name is installed here",
-    "tests": "a project has other files of that name",
+    "json": "Python has a module of this name",
+    "click": "a package of this name is installed",
+    "catalog": "a package of this name is installed",
+    "stash_catalog": "a package of this name is installed",
+    "google": "a package of this name is installed",
+    "tests": "every project has another file or folder of this name",
 }
 
 
@@ -61,7 +61,7 @@ def test_what_to_do_next_is_told(tmp_path: Path, monkeypatch: pytest.MonkeyPatch
     """After what the gate says; the folder may be the one where one is, and named otherwise."""
     monkeypatch.chdir(tmp_path)
     shown = text("new", ".", "--name", "shop")
-    assert shown.startswith(f"made the project shop in {tmp_path}\n  .github/workflows/check.yml\n")
+    assert shown.startswith(f"created the project shop in {tmp_path}\n  .github/workflows/check.yml\n")
     assert "\ngate: clean\n\nnext, in that folder:\n  pip install --editable . --group dev\n" in shown
 
 
@@ -78,8 +78,8 @@ def test_a_repository_without_files_becomes_a_project(tmp_path: Path) -> None:
 @pytest.mark.parametrize("name", NO_NAMES)
 def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
     """With what a name is."""
-    refused = fail("new", tmp_path / "shop", "--name", name, expect=Exit.USAGE)
-    assert refused.message == f"{name!r} is no name for a project"
+    refused = fail("new", tmp_path / "shop", "--name", name, expect=ExitCode.USAGE)
+    assert refused.message == f"{name!r} is not a valid project name"
     assert "--name shop" in refused.next
     assert list(tmp_path.iterdir()) == []
 
@@ -88,7 +88,7 @@ def test_what_is_no_name_is_refused(tmp_path: Path, name: str) -> None:
 def test_a_name_that_something_else_has_is_refused(tmp_path: Path, name: str) -> None:
     """Python's own modules, what is installed, and other folders of a project; given, or as the folder is called."""
     for words in (["shop", "--name", name], [name]):
-        refused = fail("new", tmp_path / words[0], *words[1:], expect=Exit.USAGE)
+        refused = fail("new", tmp_path / words[0], *words[1:], expect=ExitCode.USAGE)
         assert (refused.message, refused.why) == (f"a project cannot be named {name}", TAKEN[name])
     assert list(tmp_path.iterdir()) == []
 
@@ -105,9 +105,9 @@ def _file_above(place: Path) -> None:
 
 PLACES: dict[str, tuple[Callable[[Path], object], str]] = {
     "not empty": (_file_inside, "is not empty: it holds .hidden"),
-    "a file": (lambda place: place.write_text("", encoding="utf-8"), "is no folder"),
-    "a link to nothing": (lambda place: place.symlink_to("nowhere"), "leads nowhere"),
-    "a loop": (lambda place: place.symlink_to(place), "leads nowhere"),
+    "a file": (lambda place: place.write_text("", encoding="utf-8"), "is not a folder"),
+    "a link to nothing": (lambda place: place.symlink_to("nowhere"), "is a broken link"),
+    "a loop": (lambda place: place.symlink_to(place), "is a broken link"),
     "below a file": (_file_above, "no project can be made in"),
 }
 
@@ -120,14 +120,14 @@ def test_a_place_that_holds_something_else_is_refused(tmp_path: Path, kind: str)
     make, said = PLACES[kind]
     make(place)
     before = bytes_of(tmp_path)
-    what, *_ = complaint("new", place, expect=Exit.USAGE)
+    what, *_ = complaint("new", place, expect=ExitCode.USAGE)
     assert said in what
     assert bytes_of(tmp_path) == before
 
 
 def test_a_place_with_a_name_too_long_for_any_folder_is_refused(tmp_path: Path) -> None:
     """By the file system, whose reason is told."""
-    what, why, _ = complaint("new", tmp_path / ("x" * 300), "--name", "shop", expect=Exit.USAGE)
+    what, why, _ = complaint("new", tmp_path / ("x" * 300), "--name", "shop", expect=ExitCode.USAGE)
     assert what.startswith("no project can be made in ")
     assert os.strerror(errno.ENAMETOOLONG) in why
 
@@ -142,7 +142,7 @@ def test_what_cannot_be_finished_is_taken_back(tmp_path: Path, monkeypatch: pyte
         return rename(self, target)
 
     monkeypatch.setattr(Path, "rename", fill_up)
-    refused = fail("new", tmp_path / "ours" / "shop", expect=Exit.USAGE)
+    refused = fail("new", tmp_path / "ours" / "shop", expect=ExitCode.USAGE)
     assert os.strerror(errno.ENOSPC) in refused.why
     assert list(tmp_path.iterdir()) == []
 
@@ -152,24 +152,24 @@ def test_a_name_is_asked_for_on_a_terminal(tmp_path: Path) -> None:
     with on_screen("new", tmp_path / "shop") as child:
         child.expect_exact("Name of the package [shop]: ")
         child.send("\x04")
-        assert ended(child) == Exit.USAGE
+        assert ended(child) == ExitCode.USAGE
         assert "nothing was done" in child.before
     assert list(tmp_path.iterdir()) == []
     with on_screen("new", tmp_path / "json") as child:
         child.expect_exact("Name of the package: ")
         child.sendline("Lake")
-        assert ended(child) == Exit.USAGE
+        assert ended(child) == ExitCode.USAGE
         three_lines("\n".join(child.before.replace("\r", "").splitlines()[-3:]))
     assert list(tmp_path.iterdir()) == []
     with on_screen("new", tmp_path / "json") as child:
         child.expect_exact("Name of the package: ")
         child.sendline("lake")
-        assert ended(child) == Exit.DONE
+        assert ended(child) == ExitCode.DONE
     assert (tmp_path / "json" / "lake" / "upgrade.py").is_file()
     with on_screen("new", tmp_path / "shop") as child:
         child.expect_exact("[shop]: ")
         child.sendline("")
-        assert ended(child) == Exit.DONE
+        assert ended(child) == ExitCode.DONE
     assert (tmp_path / "shop" / "shop" / "upgrade.py").is_file()
 
 
@@ -177,7 +177,7 @@ def test_a_place_that_will_not_do_is_not_asked_about(tmp_path: Path) -> None:
     """The folder is looked at before anybody types."""
     _file_inside(tmp_path / "shop")
     with on_screen("new", tmp_path / "shop") as child:
-        assert ended(child) == Exit.USAGE
+        assert ended(child) == ExitCode.USAGE
         assert "Name of" not in child.before
 
 

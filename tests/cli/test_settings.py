@@ -7,8 +7,10 @@ from typing import Any
 
 import pytest
 
-from catalog.cli.settings import REDACTED, read_settings, seconds
+from catalog.cli.settings import read_settings
+from catalog.engine.base.duration import parse_seconds
 from catalog.errors import SettingError
+from catalog.errors.redaction import REDACTED
 
 FILE = """
 [tool.catalog]
@@ -83,20 +85,20 @@ def test_a_doubled_dollar_is_one(tmp_path: Path) -> None:
     ("text", "flags", "variables", "told"),
     [
         ("[tool.catalog]\nstor = 'x'", {}, {}, "did you mean store?"),
-        ("[tool.catalog]\nstore = 3", {}, {}, "store under [tool.catalog] in catalog.toml: 3 does not fit"),
-        ("[tool.catalog]\nstore = '${NOT_SET}'", {}, {}, "there is no such variable"),
-        ("[tool.catalog]\nstorage_options = 3", {}, {}, "it is no table of options"),
-        ("[tool.catalog]\nstorage_options = { a = [1] }", {}, {}, "it is no text"),
-        ("[tool.catalog", {}, {}, "it is no TOML"),
+        ("[tool.catalog]\nstore = 3", {}, {}, "store under [tool.catalog] in catalog.toml: 3 is not valid"),
+        ("[tool.catalog]\nstore = '${NOT_SET}'", {}, {}, "it refers to ${NOT_SET}, which is not set"),
+        ("[tool.catalog]\nstorage_options = 3", {}, {}, "it is not a table of options"),
+        ("[tool.catalog]\nstorage_options = { a = [1] }", {}, {}, "it is not a text"),
+        ("[tool.catalog", {}, {}, "it is not valid TOML"),
         ("[tool.catalog]\nlock_timeout = 'soon'", {}, {}, "a duration is a number of seconds"),
         ("[tool.catalog]\nstore = 'x'", {"env": "prod"}, {}, "catalog.toml has: none"),
-        ("", {"deploy_generation": "-1"}, {}, "--deploy-generation: '-1' does not fit"),
+        ("", {"deploy_generation": "-1"}, {}, "--deploy-generation: '-1' is not valid"),
         ("", {"config_file": "missing.toml"}, {}, "it cannot be read: No such file or directory"),
         ("[other]", {"config_file": "catalog.toml"}, {}, "it has no table [tool.catalog]"),
-        ("", {}, {"CATALOG_TIMEOUT": "x"}, "CATALOG_TIMEOUT: 'x' does not fit"),
-        ("", {}, {"CATALOG_STORAGE_OPTIONS": "x"}, "it is no JSON object"),
-        ("", {}, {"CATALOG_STORAGE_OPTIONS": "[]"}, "it is no table of options"),
-        ("", {}, {"CATALOG_FORMAT": "xml"}, "it is to be text or json"),
+        ("", {}, {"CATALOG_TIMEOUT": "x"}, "CATALOG_TIMEOUT: 'x' is not valid"),
+        ("", {}, {"CATALOG_STORAGE_OPTIONS": "x"}, "it is not a JSON object"),
+        ("", {}, {"CATALOG_STORAGE_OPTIONS": "[]"}, "it is not a table of options"),
+        ("", {}, {"CATALOG_FORMAT": "xml"}, "it must be text or json"),
     ],
 )
 def test_what_is_not_understood_is_refused(
@@ -118,7 +120,7 @@ def test_what_is_not_understood_is_refused(
 @pytest.mark.parametrize(("text", "expected"), [("90", 90.0), ("1.5s", 1.5), ("500ms", 0.5), ("5 m", 300.0), (3, 3.0)])
 def test_durations_have_units(text: object, expected: float) -> None:
     """Seconds where none is given."""
-    assert seconds(text) == expected
+    assert parse_seconds(text) == expected
 
 
 def test_an_environment_without_a_file_is_refused(tmp_path: Path) -> None:

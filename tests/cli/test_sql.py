@@ -14,15 +14,15 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import open_catalog
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
 from catalog.objects import ItemKey, ItemKind, ItemValue, RoleId, RoleKey, RoleValue, SettingKey, SettingValue
 from tests.cli.commands import MAIN, bytes_of, call, complaint, ended, fail, in_process, on_screen, text
 from tests.cli.conftest import CURRENT, Stores, on_spark
 from tests.cli.terminal import ESCAPE, variables
-from tests.engine.stores import state_of
+from tests.engine.migrate.stores import state_of
 
-SLEEP = "SELECT reflect('java.lang.Thread', 'sleep', 600000L) FROM role;"
-"""Takes ten minutes for each role, and ends when it is interrupted."""
+SLEEP = "SELECT sum(sqrt(id)) FROM range(0, 9000000000000, 1, 2);"
+"""Takes hours, and ends when it is interrupted."""
 
 
 @pytest.fixture
@@ -110,7 +110,7 @@ def test_csv_is_csv(spark: SparkSession, store: Path) -> None:
     """A heading, quotes where they are needed, nothing for null, JSON for what is nested; and nothing besides."""
     del spark
     shown = in_process("sql", "SELECT name, owner_id, oid FROM item ORDER BY id", "--csv", "-s", store)
-    assert (shown.exit, shown.err) == (Exit.DONE, "")
+    assert (shown.exit, shown.err) == (ExitCode.DONE, "")
     assert list(csv.reader(io.StringIO(shown.out))) == [
         ["name", "owner_id", "oid"],
         ["orders", '{"user": 1001}', ""],
@@ -195,12 +195,12 @@ def test_what_is_wrong_with_a_statement_is_said_in_three_lines(
 ) -> None:
     """With its place, and no stack of Java."""
     del spark
-    lines = complaint("sql", statement, "-s", store, expect=Exit.USAGE)
+    lines = complaint("sql", statement, "-s", store, expect=ExitCode.USAGE)
     assert lines[0].startswith(what)
     assert "SQLSTATE" not in "".join(lines)
     assert why in lines[1]
     assert lines[2].startswith(f"next: {fix}")
-    failed = fail("sql", statement, "-s", store, expect=Exit.USAGE)
+    failed = fail("sql", statement, "-s", store, expect=ExitCode.USAGE)
     assert (failed.code, failed.message) == ("StatementError", lines[0])
 
 
@@ -208,7 +208,7 @@ def test_statements_that_would_write_are_refused_without_spark(store_of: Stores)
     """And change nothing."""
     store = store_of()
     before = bytes_of(store)
-    refused = fail("sql", "WITH x AS (SELECT 1) INSERT INTO role SELECT * FROM x", "-s", store, expect=Exit.USAGE)
+    refused = fail("sql", "WITH x AS (SELECT 1) INSERT INTO role SELECT * FROM x", "-s", store, expect=ExitCode.USAGE)
     assert (refused.code, refused.message) == ("StatementRefusedError", "INSERT is refused")
     assert bytes_of(store) == before
 
@@ -224,7 +224,7 @@ def test_lists_need_no_spark(store_of: Stores) -> None:
 
 def test_csv_and_json_exclude_each_other(store_of: Stores) -> None:
     """An envelope is no CSV."""
-    assert fail("sql", "SHOW TABLES", "--csv", "-s", store_of(), expect=Exit.USAGE).message.startswith("--csv and")
+    assert fail("sql", "SHOW TABLES", "--csv", "-s", store_of(), expect=ExitCode.USAGE).message.startswith("--csv and")
 
 
 @pytest.mark.parametrize("words", [["-"], []], ids=["by a dash", "by a pipe"])
@@ -238,9 +238,12 @@ def test_a_statement_comes_from_standard_input(store_of: Stores, words: list[str
     done = run(b"-- what is there?\nDESCRIBE\n setting;\n")
     assert json.loads(done.stdout)["data"]["rows"][0] == ["name", "string"]
     nothing = run(b"")
-    assert (nothing.returncode, json.loads(nothing.stdout)["error"]["message"]) == (Exit.USAGE, "here is no statement")
+    assert (nothing.returncode, json.loads(nothing.stdout)["error"]["message"]) == (
+        ExitCode.USAGE,
+        "the text holds no statement",
+    )
     garbage = run(b"SELECT '\xff\xfe'")
-    assert garbage.returncode == Exit.USAGE
+    assert garbage.returncode == ExitCode.USAGE
     assert json.loads(garbage.stdout)["error"]["next"].endswith("UTF-8")
 
 
@@ -270,9 +273,9 @@ def test_the_shell_asks_until_its_person_leaves(store: Path, tmp_path: Path) -> 
         child.expect_exact("to")  # so that a line is being read: an interrupt just before that waits for the next key
         child.sendintr()
         child.expect_exact(prompt)
-        said(SLEEP, "asking")
+        said(SLEEP, "running the statement")
         child.sendintr()
-        child.expect("given up")
+        child.expect("cancelled")
         child.expect_exact(prompt)
         with open_catalog(store) as catalog, catalog.transaction() as tx:
             tx.insert(SettingKey(name="colour"), SettingValue(value="green"))
@@ -280,7 +283,7 @@ def test_the_shell_asks_until_its_person_leaves(store: Path, tmp_path: Path) -> 
         child.expect_exact(prompt)
         assert "cannot be resolved" in said("SELECT nme FROM role;", re.escape(prompt))
         child.sendeof()
-        assert ended(child) == Exit.DONE
+        assert ended(child) == ExitCode.DONE
         assert "Traceback" not in child.before
     assert "SELECT name\n" in (state / "catalog" / "sql_history").read_text()
 
@@ -298,12 +301,12 @@ def test_the_shell_goes_on_after_earlier_lines(store_of: Stores, tmp_path: Path)
             child.expect("2 rows at version")
             child.expect_exact(prompt)
             child.sendeof()
-            assert ended(child) == Exit.DONE
+            assert ended(child) == ExitCode.DONE
 
 
 def test_a_shell_needs_a_store_that_can_be_read(tmp_path: Path) -> None:
     """Else there is no prompt, and three lines."""
     with on_screen("sql", "--store", tmp_path / "nothing") as child:
-        assert ended(child) == Exit.FAILED
+        assert ended(child) == ExitCode.FAILED
         assert "next: " in child.before
         assert "> " not in child.before

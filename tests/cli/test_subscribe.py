@@ -16,9 +16,11 @@ from typing import Any
 import pytest
 
 from catalog import open_catalog
-from catalog.cli.changes import changes
-from catalog.cli.feeds import Changed, Changes
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
+from catalog.cli.commands.subscribe import Changes
+from catalog.cli.screen import Screen
+from catalog.cli.store_reader import ChangedRow
+from catalog.cli.text.subscribe import render_changes
 from catalog.objects import SettingKey, SettingValue
 from tests.cli.commands import MAIN, call, complaint, ended, in_process, on_screen, text, three_lines
 from tests.cli.conftest import CURRENT, Stores
@@ -43,7 +45,7 @@ def newest(store: Path) -> int:
     return int(call("info", "--store", store)["ts"])
 
 
-def lines(*words: str | Path, expect: Exit = Exit.DONE) -> tuple[list[Any], Any]:
+def lines(*words: str | Path, expect: ExitCode = ExitCode.DONE) -> tuple[list[Any], Any]:
     """What programs are told: a document for each row, and the envelope after them."""
     shown = in_process("subscribe", *words, "--format", "json")
     assert (shown.exit, shown.err) == (expect, ""), shown
@@ -69,15 +71,15 @@ def test_a_person_sees_changes_as_they_come(store_of: Stores) -> None:
         child.expect(rf'{YELLOW}~ {{"name": "colour"}}.*{RED}-   value: "red".*{GREEN}\+   value: "green"')
         child.expect(rf'{RED}- {{"name": "default_cluster"}}.*{RED}-   value: "default"[^\n]*\n')
         child.sendintr()
-        assert ended(child) == Exit.INTERRUPTED
+        assert ended(child) == ExitCode.INTERRUPTED
         summary, *stopped = ESCAPE.sub("", child.before).replace("^C", "").split()
         assert " ".join([summary, *stopped]).startswith(
             f"6 changes of setting at version {CURRENT}, up to ts {changed}"
         )
         assert three_lines("\n".join(child.before.replace("\r", "").splitlines()[-3:])) == [
-            f"stopped by Ctrl-C, after all up to ts {changed} was shown",
-            "why:  a feed goes on until it is stopped",
-            f"next: --since {changed} goes on from there",
+            f"stopped by Ctrl-C, after everything up to ts {changed} was shown",
+            "why:  a feed runs until it is stopped",
+            f"next: `--since {changed}` continues from there",
         ]
     shown = text("subscribe", "setting", "--since", str(changed), "--once", "--store", store)
     assert shown == f"0 changes of setting at version {CURRENT}, up to ts {changed}\n"
@@ -87,8 +89,8 @@ def test_what_differs_is_shown_with_what_it_is_part_of() -> None:
     """Once, and nothing else that stayed as it was."""
     before = {"name": "a", "owner": {"kind": "user", "id": {"system": 2, "of": "x"}}, "tags": ["p", "q"], "size": 1}
     after = {**before, "owner": {"kind": "user", "id": {"system": 3, "of": "y"}}, "tags": ["p"], "size": 1}
-    told_rows = tuple(Changed("item", {"id": 1}, value, 7, diff) for value, diff in ((before, -1), (after, 1)))
-    assert [str(line) for line in changes(Changes(7, None, told_rows))] == [
+    told_rows = tuple(ChangedRow("item", {"id": 1}, value, 7, diff) for value, diff in ((before, -1), (after, 1)))
+    assert [str(line) for line in render_changes(Changes(7, None, told_rows))] == [
         "ts 7",
         '~ {"id": 1}',
         "    owner:",
@@ -107,7 +109,7 @@ def test_long_rows_are_not_cut_on_a_narrow_terminal(store_of: Stores) -> None:
     store, long = store_of(), "x" * 200
     put(store, long=long)
     with on_screen("subscribe", "setting", "--once", "--store", store, width=50) as child:
-        assert ended(child) == Exit.DONE
+        assert ended(child) == ExitCode.DONE
         assert f'value: "{long}"' in child.before.replace("\r\n", "")
 
 
@@ -120,11 +122,12 @@ def test_an_undo_ends_a_feed_with_the_ts_to_go_on_from(store_of: Stores) -> None
         changed = put(store, colour="red")
         child.expect('value: "red"')
         call("undo", "--yes", "--store", store)
-        assert ended(child) == Exit.FAILED
+        assert ended(child) == ExitCode.FAILED
         last = child.before.replace("\r", "").splitlines()[-3:]
         assert three_lines("\n".join(last))[0].startswith("the store went from version 22 to 21 at ts ")
-        again = last[2].rpartition("feeds start again from ts ")[2]
-    rows, envelope = lines("setting", "--since", str(since), "--once", "--store", store, expect=Exit.FAILED)
+        again = last[2].partition("feeds start again from ts ")[2].partition(",")[0]
+        assert f"by `--since {again}`" in last[2]
+    rows, envelope = lines("setting", "--since", str(since), "--once", "--store", store, expect=ExitCode.FAILED)
     assert told(rows) == [(changed, 1, "colour", "red")]
     assert envelope["error"]["code"] == "VersionChangedError"
     assert (envelope["data"]["ts"], envelope["data"]["changes"]) == (int(again) - 1, 1)
@@ -195,16 +198,44 @@ def test_a_pipe_gets_lines_at_once_until_it_is_told_to_end(store_of: Stores) -> 
             assert row["ts"] == ts
         process.send_signal(signal.SIGTERM)
         (left,) = process.stdout.read().splitlines()
-        assert process.wait() == Exit.TERMINATED
+        assert process.wait() == ExitCode.TERMINATED
         told_last = json.loads(left)
         assert (told_last["ok"], told_last["data"]["ts"]) == (False, ts)
-        assert told_last["error"]["next"] == f"--since {ts} goes on from there"
+        assert told_last["error"]["next"] == f"`--since {ts}` continues from there"
     with piped("setting", "--store", str(store)) as process:
         assert process.stdout is not None
         assert not COLOUR.search(process.stdout.readline())
         process.stdout.close()
         put(store, colour="blue")
-        assert process.wait() == Exit.DONE
+        assert process.wait() == ExitCode.DONE
+
+
+@pytest.mark.parametrize("number", [signal.SIGINT, signal.SIGTERM])
+def test_the_last_ts_is_that_of_the_last_row_whenever_a_signal_comes(
+    store_of: Stores, monkeypatch: pytest.MonkeyPatch, number: signal.Signals
+) -> None:
+    """Also right after a row was written: a caller that goes on from that ts gets no row twice."""
+    store = store_of()
+    since = newest(store)
+    first, second = put(store, colour="red"), put(store, colour="green")
+    stream = Screen.stream
+
+    def interrupted(screen: Screen, changes: Changes) -> None:
+        stream(screen, changes)
+        signal.raise_signal(number)
+
+    before = {own: signal.signal(own, signal.default_int_handler) for own in (signal.SIGINT, signal.SIGTERM)}
+    try:
+        with monkeypatch.context() as patched:
+            patched.setattr(Screen, "stream", interrupted)
+            rows, envelope = lines("setting", "--since", str(since), "--store", store, expect=ExitCode.INTERRUPTED)
+    finally:
+        for own, handler in before.items():
+            signal.signal(own, handler)
+    assert told(rows) == [(first, 1, "colour", "red")]
+    assert (envelope["data"]["ts"], envelope["data"]["changes"]) == (first, 1)
+    rows, _ = lines("setting", "--since", str(first), "--once", "--store", store)
+    assert {row["ts"] for row in rows} == {second}
 
 
 def test_an_end_to_come_is_waited_for_without_busy_looping(store_of: Stores) -> None:
@@ -221,7 +252,7 @@ def test_an_end_to_come_is_waited_for_without_busy_looping(store_of: Stores) -> 
         assert put(store, colour="red") == until
         left = process.stdout.read()
         assert left.endswith(f"\n3 changes of setting at version {CURRENT}, up to ts {until}\n")
-        assert process.wait() == Exit.DONE
+        assert process.wait() == ExitCode.DONE
 
 
 def test_a_ts_that_is_retired_is_refused(store_of: Stores) -> None:

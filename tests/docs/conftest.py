@@ -1,4 +1,4 @@
-"""Clones in which sessions can be run, which share the environments of these."""
+"""Clones in which sessions can be run, with what is installed here."""
 
 from __future__ import annotations
 
@@ -6,19 +6,10 @@ from pathlib import Path
 
 import pytest
 
-
-@pytest.fixture(scope="session")
-def environments(tmp_path_factory: pytest.TempPathFactory) -> Path:
-    return tmp_path_factory.mktemp("environments")
+from tests.environments import lend_to_clone
 
 
 @pytest.fixture
-def checkout(clone: Path, environments: Path) -> Path:
-    """A clone; an environment that a session made in another is taken on, and installs what is in this one."""
-    return share(clone, environments)
-
-
-def share(clone: Path, environments: Path) -> Path:
-    (clone / ".nox").symlink_to(environments)
-    (clone / ".git" / "info" / "exclude").write_text(".nox\n", encoding="utf-8")
-    return clone
+def checkout(clone: Path) -> Path:
+    """Return a clone whose environment is there."""
+    return lend_to_clone(clone)

@@ -15,8 +15,8 @@ from itertools import pairwise
 from pathlib import Path
 from unittest.mock import patch
 
-from catalog.cli.frame import run
-from catalog.cli.main import root
+from catalog.cli.app import run
+from catalog.cli.main_group import root
 
 SECTION = re.compile(r"(?m)^## ")
 EXAMPLE = re.compile(r"(?ms)^```python\n(?P<code>.*?)^```\n(?:\n^```text\n(?P<shown>.*?)^```\n)?")
@@ -25,7 +25,7 @@ DIFF = re.compile(r"(?ms)^```diff\n(?P<body>.*?)^```$")
 EXIT = re.compile(r"\[exit (\d+)\]")
 TEST = re.compile(r"`(tests/[\w/]+\.py)::(\w+)`")
 _LEFT_OUT = "…"
-_FROM_THE_SESSION = re.compile(r"NOX|UV_|VIRTUAL_ENV|PYTEST|PYTHONPATH|CATALOG_|CI$|GITHUB")
+_FROM_THE_SESSION = re.compile(r"NOX|UV_|VIRTUAL_ENV|PYTEST|PYTHONPATH|CATALOG_(?!CLASS_ARCHIVE)|CI$|GITHUB")
 
 
 @dataclass(frozen=True, slots=True)

@@ -10,13 +10,13 @@ from pathlib import Path
 import pytest
 import yaml
 
-from build_tools.snapshot import create
-from build_tools.tree import find_tree
-from catalog.generator import generate
+from build_tools.project_tree import find_tree
+from build_tools.verbs.new_version import create
+from catalog.tools.generator import generate
 from catalog.upgrade import PROJECT
 from tests.conftest import IDENTITY, ROOT, run
-from tests.docs.conftest import share
 from tests.docs.pages import in_shell
+from tests.environments import lend_to_clone
 
 HOWTO = ROOT / "docs" / "howto"
 GITHUB, JENKINS = HOWTO / "ci" / "github-actions.yml", HOWTO / "ci" / "Jenkinsfile"
@@ -62,10 +62,9 @@ def stores(tmp_path: Path) -> Path:
     return tmp_path / "stores"
 
 
-@pytest.mark.xdist_group("sessions")
-def test_the_steps_of_a_pull_request_pass(pull_request: Path, stores: Path, environments: Path) -> None:
+def test_the_steps_of_a_pull_request_pass(pull_request: Path, stores: Path) -> None:
     """Each as its file has it, once if both have it, but for what runs this test; without stores the last one fails."""
-    share(pull_request, environments)
+    lend_to_clone(pull_request)
     ran: dict[str, str] = {}
     for system, steps in STEPS.items():
         for script, shell in steps():
@@ -116,7 +115,7 @@ def test_every_session_of_the_files_is_one() -> None:
         named = set(re.findall(r"\./dev (\w+)", file.read_text(encoding="utf-8")))
         assert named == {"check", "lint", "types", "tests", "upgrade_check"}
         assert named <= sessions
-    assert 'nox.options.sessions = ["build", "lint", "types", "tests", "docs"]' in noxfile
+    assert 'BESIDE = ["build", "lint", "types", "docs"]' in noxfile
 
 
 @pytest.mark.parametrize(("file", "language"), [(GITHUB, "yaml"), (JENKINS, "groovy")])

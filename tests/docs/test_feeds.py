@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.spark.session import local_session
+from catalog.engine.spark.session import local_session
 from tests.conftest import ROOT
 from tests.docs.pages import Command, Example, blocks, run_command, run_example
 
@@ -14,7 +14,6 @@ PAGE = ROOT / "docs" / "feeds.md"
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_page_works_as_written(tmp_path: Path) -> None:
     """From top to bottom, on the one session that all tests of Spark share."""
     local_session(settings={"spark.master": "local[2]"})

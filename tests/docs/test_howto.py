@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.spark.session import local_session
+from catalog.engine.spark.session import local_session
 from tests.conftest import IDENTITY, ROOT, run
 from tests.docs.pages import Command, Diff, Example, apply_diff, blocks, run_command, run_example
 from tests.docs.troubles import TROUBLES
@@ -31,7 +31,6 @@ PAGES = [page for page in sorted((ROOT / "docs" / "howto").glob("*.md")) if page
 
 
 @pytest.mark.parametrize("page", PAGES, ids=lambda page: page.stem)
-@pytest.mark.xdist_group("sessions")
 def test_a_how_to_page_works_as_written(page: Path, checkout: Path, tmp_path: Path) -> None:
     """A new colleague can follow it to the letter, in a fresh clone."""
     places = {STORES: f"{tmp_path / 'srv'}/"}
@@ -57,7 +56,7 @@ def test_a_how_to_page_works_as_written(page: Path, checkout: Path, tmp_path: Pa
                     run_example(block, names, places)
     assert commands > 0
     for code in sketches:
-        run(".nox/tests/bin/python", "-c", SKETCHES[page.stem].format(code=code), cwd=checkout)
+        run(".venv/bin/python", "-c", SKETCHES[page.stem].format(code=code), cwd=checkout)
     run("git", "add", "--all", cwd=checkout)
     run("git", *IDENTITY, "commit", "-q", "--allow-empty", "-m", "followed", cwd=checkout)
     assert run("git", "status", "--porcelain", cwd=checkout) == ""

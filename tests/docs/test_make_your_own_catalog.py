@@ -4,15 +4,16 @@ from __future__ import annotations
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Mapping
 from pathlib import Path
 
 import pytest
 import yaml
 
-from catalog.cli.creating import NEXT
+from catalog.cli.commands.new import NEXT
 from tests.conftest import ROOT, run
 from tests.docs.pages import Command, Diff, Example, apply_diff, blocks, check_shown, in_shell
+from tests.environments import lend_environment
 
 PAGE = ROOT / "docs" / "howto" / "make-your-own-catalog.md"
 SOMEBODY = {f"GIT_{who}_{what}": "ann@example.com" for who in ("AUTHOR", "COMMITTER") for what in ("NAME", "EMAIL")}
@@ -26,13 +27,12 @@ def wheels(clone: Path) -> Path:
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("sessions")
-def test_a_catalog_of_ones_own_is_made_changed_and_upgraded(
-    wheels: Path, environment: Callable[..., Path], tmp_path: Path
-) -> None:
+def test_a_catalog_of_ones_own_is_made_changed_and_upgraded(wheels: Path, tmp_path: Path) -> None:
     """From an empty folder to a store that Spark has upgraded, by the page; then what CI runs, and the package."""
     (wheel,) = wheels.glob("*.whl")
-    programs = environment(f"{wheel}[gate,spark]", "pip")
+    programs = lend_environment(tmp_path / "environment")
+    install = (sys.executable, "-m", "uv", "pip", "install", "-q", "--no-deps", "--python", programs / "python")
+    run(*install, wheel, "pip", cwd=tmp_path)
     project = tmp_path / "shop"
     variables = SOMEBODY | {"PATH": f"{programs}:{os.environ['PATH']}", "PIP_FIND_LINKS": str(wheels), "CI": "true"}
     for block in blocks(PAGE):

@@ -7,7 +7,7 @@ from pathlib import Path
 
 import pytest
 
-from catalog.spark.session import local_session
+from catalog.engine.spark.session import local_session
 from tests.conftest import ROOT
 from tests.docs.pages import Command, Example, blocks, check_shown, in_shell, run_command, run_example
 from tests.docs.test_reference import is_a_test
@@ -29,7 +29,6 @@ RUN_ELSEWHERE = {
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_commands_and_examples_of_the_readme_run(
     tmp_path: Path, clone: Path, monkeypatch: pytest.MonkeyPatch
 ) -> None:

@@ -9,7 +9,7 @@ from pathlib import Path
 import pytest
 
 from catalog import errors
-from catalog.cli.results import Exit
+from catalog.cli.answer import ExitCode
 from catalog.cli.settings import read_settings
 from catalog.errors import CatalogError
 from docs.writers.commands import BY_HAND, command_line, commands
@@ -27,7 +27,7 @@ def test_the_tree_of_errors_is_drawn_as_the_classes_are() -> None:
     drawn = drawn_errors()
     classes = [getattr(errors, name) for name in errors.__all__]
     assert {name: parent for name, (parent, _) in drawn.items()} == {
-        found.__name__: "" if found is CatalogError else found.__base__.__name__ for found in classes
+        found.__name__: "" if found is CatalogError else found.__bases__[0].__name__ for found in classes
     }
     assert [name for name, (_, caller) in drawn.items() if not caller] == ["CatalogError"]
 
@@ -45,8 +45,8 @@ def test_usage_fits_on_a_screen_of_80_columns() -> None:
     assert [line for block in blocks for line in block.splitlines() if len(line) > 80] == []
 
 
-@pytest.mark.parametrize("code", list(Exit))
-def test_every_exit_code_is_explained(code: Exit) -> None:
+@pytest.mark.parametrize("code", list(ExitCode))
+def test_every_exit_code_is_explained(code: ExitCode) -> None:
     """Each in a row of the table."""
     assert f"\n| {int(code)} |" in TEXT
 

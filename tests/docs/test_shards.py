@@ -6,8 +6,8 @@ from pathlib import Path
 
 import pytest
 
-from catalog.shard.evolution import Rule
-from catalog.spark.session import local_session
+from catalog.engine.shard.schema_rules import EvolutionRule
+from catalog.engine.spark.session import local_session
 from tests.conftest import ROOT
 from tests.docs.pages import examples, run_example
 
@@ -15,9 +15,7 @@ PAGE = ROOT / "docs" / "shards.md"
 EXAMPLES = examples(PAGE)
 
 
-@pytest.mark.parametrize(
-    "spark", [False, pytest.param(True, marks=[pytest.mark.spark, pytest.mark.xdist_group("spark")])]
-)
+@pytest.mark.parametrize("spark", [False, pytest.param(True, marks=pytest.mark.spark)])
 def test_the_examples_run_in_order(tmp_path: Path, spark: bool) -> None:  # noqa: FBT001 - with that section or without
     """Each builds on those before it; the one on Spark in the session that all tests of Spark share."""
     if spark:
@@ -31,4 +29,4 @@ def test_the_examples_run_in_order(tmp_path: Path, spark: bool) -> None:  # noqa
 def test_the_page_has_every_rule() -> None:
     """Those that a schema can break, and no others."""
     table = [line.split("|")[1].strip() for line in PAGE.read_text(encoding="utf-8").splitlines() if line[:2] == "| "]
-    assert set(table) - {"rule"} == set(Rule)
+    assert set(table) - {"rule"} == set(EvolutionRule)

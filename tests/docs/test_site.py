@@ -20,7 +20,6 @@ from docs.navigation import misplaced
 from tests.browser import Browser
 from tests.conftest import ROOT
 
-pytestmark = pytest.mark.xdist_group("browser")  # one site and one browser for all
 LOOKED_AT = ("index.html", "architecture.html", "store.html", "reference/cli.html", "reference/types.html")
 NO_PROSE = {"code", "pre", "script", "style"}
 SEARCHED = """[...document.querySelectorAll("*")].map(found => found.shadowRoot?.textContent ?? "").join("")"""

@@ -12,13 +12,13 @@ from typing import Any
 import pytest
 
 from catalog import open_catalog
+from catalog.engine.spark.session import local_session
 from catalog.objects import SettingKey, SettingValue
-from catalog.spark.session import local_session
-from catalog.stash.findings import Code
+from catalog.tools.fsck.findings import FsckCode
 from tests.conftest import ROOT
-from tests.contract.conftest import serve
-from tests.contract.test_object_store import certify
 from tests.docs.pages import examples, run_example
+from tests.engine.log.test_object_store import certify
+from tests.object_store import serve
 
 PAGE = ROOT / "docs" / "store.md"
 EXAMPLES = examples(PAGE)
@@ -60,7 +60,6 @@ def test_the_examples_run_in_order(tmp_path: Path, object_store: Mapping[str, st
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_examples_in_spark_run(tmp_path: Path) -> None:
     """On the one session that all tests of Spark share."""
     local_session(settings={"spark.master": "local[2]"})
@@ -72,4 +71,4 @@ def test_the_examples_in_spark_run(tmp_path: Path) -> None:
 
 def test_every_code_of_a_finding_is_explained() -> None:
     """Those that fsck has, and no others."""
-    assert set(re.findall(r"\bF\d{3}\b", PAGE.read_text(encoding="utf-8"))) == set(Code)
+    assert set(re.findall(r"\bF\d{3}\b", PAGE.read_text(encoding="utf-8"))) == set(FsckCode)

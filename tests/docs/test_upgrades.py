@@ -6,10 +6,10 @@ from pathlib import Path
 
 import pytest
 
-from catalog.engine.events import State
-from catalog.engine.violations import Rule
+from catalog.engine.migrate.recorder import RunState
+from catalog.engine.migrate.violations import RowRule
+from catalog.engine.spark.session import local_session
 from catalog.errors import CatalogError, migrations
-from catalog.spark.session import local_session
 from tests.conftest import ROOT
 from tests.docs.pages import examples, run_example
 
@@ -18,7 +18,6 @@ TEXT = PAGE.read_text(encoding="utf-8")
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_the_examples_run_in_order(tmp_path: Path) -> None:
     """On the one session that all tests of Spark share; each builds on those before it."""
     local_session(settings={"spark.master": "local[2]"})
@@ -28,14 +27,14 @@ def test_the_examples_run_in_order(tmp_path: Path) -> None:
             run_example(example, names, {"/var/lib/catalog": str(tmp_path / "store")})
 
 
-@pytest.mark.parametrize("rule", list(Rule))
-def test_every_rule_is_told_as_its_violations_tell_it(rule: Rule) -> None:
+@pytest.mark.parametrize("rule", list(RowRule))
+def test_every_rule_is_told_as_its_violations_tell_it(rule: RowRule) -> None:
     """So that whoever is told of one finds it."""
     assert f"\n| {rule} |" in TEXT
 
 
-@pytest.mark.parametrize("state", list(State))
-def test_every_state_is_explained(state: State) -> None:
+@pytest.mark.parametrize("state", list(RunState))
+def test_every_state_is_explained(state: RunState) -> None:
     """Each in a row of the table."""
     assert f"\n| `{state.name}` |" in TEXT
 

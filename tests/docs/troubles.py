@@ -6,19 +6,19 @@ from collections.abc import Callable, Mapping
 from pathlib import Path
 
 from catalog import open_catalog
-from catalog.editing import apply_edit, plan_edit
-from catalog.engine.run import upgrade
-from catalog.engine.step import StepPoint
+from catalog.engine.log.place import StorePlace
+from catalog.engine.migrate.executor import upgrade
+from catalog.engine.migrate.step_runner import StepPoint
+from catalog.engine.stash.json_rows import row_to_json
+from catalog.engine.stash.registry import encode
+from catalog.engine.store.leadership import LeadershipOptions
 from catalog.generated import objects_v21_pb2 as v21
-from catalog.generator import generate
-from catalog.leading import Patience
 from catalog.objects import SettingKey, SettingValue
-from catalog.project import Place
-from catalog.stash.collections import encode
-from catalog.stash.json_rows import row_to_json
+from catalog.tools.edit import apply_edit, plan_edit
+from catalog.tools.generator import generate
 from catalog.upgrade import PROJECT
-from tests.engine.stores import REGISTRY, append, events_of, lead
-from tests.engine.test_events import die
+from tests.engine.migrate.stores import REGISTRY, append, events_of, lead
+from tests.engine.migrate.test_recorder import die
 
 ROWS, SEED = 200, 1
 
@@ -37,16 +37,26 @@ def torn(store: Path) -> None:
     newest.write_bytes(newest.read_bytes()[:100])
 
 
+def altered(store: Path) -> None:
+    """One bit of the newest entry of the log flipped."""
+    with open_catalog(store) as catalog, catalog.transaction() as tx:
+        tx.insert(SettingKey(name="colour"), SettingValue(value="green"))
+    newest = max((store / "stash" / "_delta_log").glob("*.json"))
+    newest.write_bytes(newest.read_bytes().replace(b'"add"', b'"adc"'))
+
+
 def edited(store: Path) -> None:
     """A migration that it has behind it was edited since; another is pending."""
     generate(PROJECT, store, 19, ROWS, SEED)
     upgrade(lead(store), until=20)
     (event,) = events_of(store)
-    place = Place(str(store), {}, PROJECT)
+    place = StorePlace(str(store), {}, PROJECT)
     kind = REGISTRY.named("migration_event")
     value = row_to_json(kind, encode(kind.key_type(id=event.id)), encode(event.value))["value"]
     changed = {**value, "checksum": "sha256:" + "0" * 64}
-    apply_edit(place, plan_edit(place, kind.name, {"id": event.id}, changed, protected=True), Patience(None, 0))
+    apply_edit(
+        place, plan_edit(place, kind.name, {"id": event.id}, changed, protected=True), LeadershipOptions(None, 0)
+    )
 
 
 def dangling(store: Path) -> None:
@@ -75,6 +85,6 @@ TROUBLES: Mapping[str, Mapping[str, Callable[[Path], None]]] = {
     "check-a-production-store": {"production": full_history, "broken": dangling},
     "operate": {"catalog": behind},
     "set-up-a-machine": {"catalog": fresh, "older": behind, "torn": torn},
-    "recover": {"stopped": stopped, "torn": torn, "edited": edited, "catalog": full_history},
+    "recover": {"stopped": stopped, "torn": torn, "altered": altered, "edited": edited, "catalog": full_history},
 }
 """By page: the stores that are there when somebody needs it."""

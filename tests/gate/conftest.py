@@ -27,6 +27,7 @@ def released_template(template: Path, tmp_path_factory: pytest.TempPathFactory) 
     copy = Copy(target)
     copy.init()
     copy.release("0.1.0")
+    copy.git("gc", "--quiet")  # a pack is copied quicker than its objects
     return target
 
 

@@ -21,13 +21,13 @@ from pathlib import Path
 from typing import TYPE_CHECKING
 
 from build_tools.check import check
-from build_tools.command_line import main
-from build_tools.edits import version_text
-from build_tools.hashes import Entry, Hashes, dump, parse, source_hash
-from build_tools.release import release
-from build_tools.snapshot import amend, create
-from build_tools.syntax import assignments, read_dispatch, read_versions
-from build_tools.tree import Tree, find_tree
+from build_tools.cli import main
+from build_tools.project_tree import ProjectTree, find_tree
+from build_tools.sources.hashes import HashEntry, Hashes, dump, parse, source_hash
+from build_tools.sources.version_and_dispatch import assignments, read_dispatch, read_versions
+from build_tools.verbs.file_edits import version_text
+from build_tools.verbs.new_version import amend, create
+from build_tools.verbs.release import release
 
 if TYPE_CHECKING:
     from build_tools.findings import Finding, Report
@@ -59,7 +59,16 @@ MERGE_ADVICE = (
 ROLE_FIELD = "optional uint32 oid = 8;"
 """The last field of RoleValue: tests add theirs after it."""
 
-WRITTEN_TEST = '"""Old rows in, new rows out."""\n\n\ndef test_rows() -> None:\n    """Nothing is lost."""\n'
+WRITTEN_TEST = '''"""Old rows in, new rows out."""
+
+from catalog.generated import objects_v22_pb2 as v22
+
+
+def test_rows() -> None:
+    """Nothing is lost."""
+    stored = v22.SettingValue(value="x").SerializeToString()
+    assert v22.SettingValue.FromString(stored).value == "x"
+'''
 
 
 def snapshot(version: int) -> str:
@@ -75,7 +84,7 @@ class Copy:
     root: Path
 
     @property
-    def tree(self) -> Tree:
+    def tree(self) -> ProjectTree:
         return find_tree(self.root, search=False)
 
     # Files
@@ -124,10 +133,10 @@ class Copy:
     def hashes(self) -> Hashes:
         return parse(self.read(HASHES))
 
-    def record_snapshot(self, version: int, entry: Entry) -> None:
+    def record_snapshot(self, version: int, entry: HashEntry) -> None:
         self.write(HASHES, dump(self.hashes.with_snapshot(version, entry)))
 
-    def record_migration(self, name: str, entry: Entry) -> None:
+    def record_migration(self, name: str, entry: HashEntry) -> None:
         self.write(HASHES, dump(self.hashes.with_migration(name, entry)))
 
     # The gate
@@ -167,7 +176,7 @@ class Copy:
 
     def rerecord(self, name: str) -> None:
         """Record the hash of a migration as it is now, which is what --amend would do."""
-        before = self.hashes.migrations.get(name, Entry(""))
+        before = self.hashes.migrations.get(name, HashEntry(""))
         source = self.path(f"catalog/migrations/{name}.py").read_bytes()
         self.record_migration(name, replace(before, hash=source_hash(source)))
 
@@ -204,7 +213,7 @@ class Copy:
         body = "".join(f"    {instruction},\n" for instruction in instructions)
         listed = f"(\n{body})" if instructions else "()"
         lines[value.lineno - 1 : value.end_lineno] = [first[: value.col_offset], listed, last[value.end_col_offset :]]
-        words = "from catalog.builtin.declared import Builtin, BuiltinName, Declared, Instruction, Mechanism"
+        words = "from catalog.engine.builtins.declaration import Builtin, BuiltinName, Declared, Instruction, Mechanism"
         self.write(BUILTINS, re.sub(r"(?m)^from catalog\.builtin\.declared import .*$", words, "".join(lines)))
 
     def begin(self, number: str) -> None:
@@ -230,7 +239,7 @@ class Copy:
 
     def init(self) -> None:
         """Make the copy a repository whose first commit holds all of it."""
-        self.git("init", "--quiet", "--initial-branch=main")
+        self.git("init", "--quiet", "--initial-branch=main", "--template=")
         self.write(".gitignore", "/catalog/generated/\n__pycache__/\n")
         self.commit("begin")
 
@@ -273,13 +282,17 @@ def copy_repository(target: Path) -> None:
 
 
 def make_template(target: Path) -> None:
-    """The project at v22 with nothing released, every migration written and tested; of the engine, no packages."""
+    """The project at v22 with nothing released, every migration written and tested.
+
+    It holds no more than the gate looks at, because it is copied for each test: of the engine no packages, of the
+    settings only the gate's own.
+    """
     copy_repository(target)
     for package in [path.parent for path in target.glob("catalog/*/__init__.py") if path.parent.name != "migrations"]:
         shutil.rmtree(package)
     copy = Copy(target)
     cut_back(copy)
-    copy.write("pyproject.toml", re.sub(r"(?s)unwritten = \[.*?\]", "unwritten = []", copy.read("pyproject.toml")))
+    copy.write("pyproject.toml", f'[tool.catalog]\nproject = "{copy.tree.project}"\nunwritten = []\n')
     for path in sorted(copy.tree.migrations.glob("v*_to_v*.py")):
         path.write_text(
             path.read_text(encoding="utf-8").replace("raise NotImplementedError", "return None"), encoding="utf-8"
@@ -320,9 +333,9 @@ def cut_back(copy: Copy) -> None:
         HASHES,
         dump(
             Hashes(
-                {version: Entry(entry.hash) for version, entry in kept.snapshots.items() if version <= NEWEST},
+                {version: HashEntry(entry.hash) for version, entry in kept.snapshots.items() if version <= NEWEST},
                 {
-                    name: Entry(e.hash, id=e.id)
+                    name: HashEntry(e.hash, id=e.id)
                     for name, e in kept.migrations.items()
                     if copy.tree.migration(name).is_file()
                 },

@@ -51,25 +51,25 @@ def upgrade_with(tree: Copy, body: str, before: str = "", after: str = "") -> No
             "upgrade() is not one `return [...]` of a literal list",
         ),
         ('yield wire_compatible("role")', "upgrade() is not one `return [...]` of a literal list"),
-        ("return [*ACTIONS]", "`*ACTIONS` is not the call of an action"),
-        ("return [ACTION]", "`ACTION` is not the call of an action"),
-        ('return [wire_compatible("role") if True else None]', "is not the call of an action"),
+        ("return [*ACTIONS]", "`*ACTIONS` is not a call of an action"),
+        ("return [ACTION]", "`ACTION` is not a call of an action"),
+        ('return [wire_compatible("role") if True else None]', "is not a call of an action"),
         ("return [wire_compatible(*NAMES)]", "wire_compatible takes its arguments one by one, not by * or **"),
         ("return [wire_compatible(**NAMES)]", "wire_compatible takes its arguments one by one, not by * or **"),
         ("return [wire_compatible(NAME)]", "`NAME` is not a literal string"),
         ('return [wire_compatible("ro" + "le")]', "`'ro' + 'le'` is not a literal string"),
         ('return [wire_compatible(f"role{1}")]', "is not a literal string"),
         ("return [wire_compatible()]", "wire_compatible lacks its collection"),
-        ('return [actions.wire_compatible("role")]', "`actions.wire_compatible` is not an action by its plain name"),
-        ('return [per_row("role", lambda key, value: (key, value))]', "is not a function of this module by its name"),
+        ('return [actions.wire_compatible("role")]', "`actions.wire_compatible` is not the plain name of an action"),
+        ('return [per_row("role", lambda key, value: (key, value))]', "is not the name of a function of this module"),
         (
             'return [per_row("role", into=COLLECTIONS, change=upgrade)]',
             "`COLLECTIONS` is not a literal tuple of collections",
         ),
-        ("return []", 'the list is empty: a step that does nothing says no_change("because …")'),
-        ('return [no_change("")]', 'no_change must say why: no_change("because …")'),
-        ('return [no_change("nothing to do")]', 'no_change must say why: no_change("because …")'),
-        ('return [no_change("because  ")]', 'no_change must say why: no_change("because …")'),
+        ("return []", 'the list is empty: a step that does nothing declares no_change("because …")'),
+        ('return [no_change("")]', 'no_change needs a reason: no_change("because …")'),
+        ('return [no_change("nothing to do")]', 'no_change needs a reason: no_change("because …")'),
+        ('return [no_change("because  ")]', 'no_change needs a reason: no_change("because …")'),
         ("return [no_change()]", "no_change lacks its reason"),
     ],
 )
@@ -120,7 +120,7 @@ def test_an_action_that_names_no_function_of_its_module_is_refused(tree: Copy) -
     """What an action runs is frozen with it."""
     tree.rewrite_step(f'{WIRE}\nper_row("comment", tidy)', "\n\ntidy = str\n")
     finding = tree.only("M605", NEWEST_STEP)
-    assert finding.what == "per_row names tidy, which is no function of this module"
+    assert finding.what == "per_row names tidy, which is not a function of this module"
     assert finding.fix == "define tidy in v21_to_v22.py"
 
 
@@ -156,8 +156,8 @@ def test_two_actions_over_the_same_rows_are_refused(tree: Copy, more: str) -> No
     """Which of them would come first is nobody's guess."""
     tree.rewrite_step(f"{WIRE}\n{more}", function("change"))
     finding = tree.only("M605", NEWEST_STEP)
-    assert finding.what == "2 actions say what happens to the rows of `role`"
-    assert finding.fix == "leave one of them; a function can do the work of both"
+    assert finding.what == "2 actions cover the rows of `role`"
+    assert finding.fix == "keep one of them; one function can do the work of both"
 
 
 def test_some_rows_of_a_covered_collection_may_be_inserted_and_deleted(tree: Copy) -> None:
@@ -187,7 +187,9 @@ def test_an_action_over_a_collection_that_it_cannot_mean_is_refused(tree: Copy, 
     tree.rewrite_step(f"{WIRE}\n{action}", function("change"))
     finding = tree.only("M607", NEWEST_STEP)
     assert finding.what == what
-    assert finding.fix.startswith(("known there: audit_log, builtin_mapping, cluster,", "remove the action"))
+    assert finding.fix.startswith(
+        ("did you mean `role`?", "there are: audit_log, builtin_mapping,", "remove the action")
+    )
 
 
 def test_a_changed_collection_that_no_action_covers_is_refused(tree: Copy) -> None:
@@ -197,7 +199,7 @@ def test_a_changed_collection_that_no_action_covers_is_refused(tree: Copy) -> No
     finding = tree.only("M611", NEXT_STEP)
     assert finding.what == "`role` changed: RoleValue.colour (9) added"
     assert finding.fix == (
-        'add wire_compatible("role") (checked: it holds), '
+        'add wire_compatible("role") (verified: it holds), '
         'or rewrite the rows: columnar("role", …) or per_row("role", …)'
     )
 
@@ -257,7 +259,7 @@ def test_a_widened_type_is_wire_compatible(tree: Copy) -> None:
             "cluster_replica",
             "ClusterReplicaValue.size.cores: field 2 now shares a oneof with field 1",
         ),
-        ("uint64 next_id = 1;", "reserved 1;", "id_alloc", "IdAllocValue.next_id: field 1 (uint64) is deleted"),
+        ("string master = 3;", "reserved 3;", "cluster", "ClusterValue.master: field 3 (string) is deleted"),
         (
             "message SettingValue {\n  string value = 1;",
             "message SettingValue {\n  repeated string value = 1;",
@@ -289,7 +291,7 @@ def test_a_collection_that_vanishes_is_refused_until_it_is_retired(tree: Copy) -
     tree.write(OBJECTS, text[:start] + text[end:])
     tree.next_version('no_change("because nothing is left to finalise")')
     finding = tree.only("M613", NEXT_STEP)
-    assert finding.what == "`unfinalized_shard` is not in v23 and nothing retires it"
+    assert finding.what == "`unfinalized_shard` is not in v23, and no action retires it"
     assert finding.fix == 'add retire("unfinalized_shard")'
     tree.write(NEXT_STEP, migration('retire("unfinalized_shard")'))
     tree.rerecord("v22_to_v23")
@@ -301,7 +303,7 @@ def test_a_new_collection_is_refused_until_it_is_created(tree: Copy) -> None:
     tree.append(OBJECTS, SHELF)
     tree.next_version('no_change("because shelves are filled later")')
     finding = tree.only("M614", NEXT_STEP)
-    assert finding.what == "`shelf` is new in v23 and nothing creates it"
+    assert finding.what == "`shelf` is new in v23, and no action creates it"
     assert finding.fix == 'add create("shelf")'
     tree.write(NEXT_STEP, migration('create("shelf")'))
     tree.rerecord("v22_to_v23")
@@ -339,7 +341,7 @@ def test_an_undecided_action_is_refused(tree: Copy) -> None:
     tree.next_version('undecided("id_alloc")')
     undecided, narrowed = tree.expect("M615", "M619")
     assert undecided.path == narrowed.path == NEXT_STEP
-    assert undecided.what == "`id_alloc` is undecided: IdAllocValue.next_id (1) changed"
+    assert undecided.what == "`id_alloc` is undecided: IdAllocValue.next_id (1) changed from uint64 to uint32"
     assert undecided.fix == (
         'write instead: per_row("id_alloc", migrate_id_alloc) and write migrate_id_alloc, or columnar for speed'
     )

@@ -28,10 +28,16 @@ NO_HISTORY = "released hashes were not compared with history: "
 
 def check(tree: Copy, *words: str, **environment: str) -> tuple[int, list[tuple[str, str]], list[str]]:
     """Run `check`; answer its exit status, the codes and paths of its findings, and its notes."""
-    run = tree.run("check", "--format", "json", *words, **environment)
+    words = ("check", "--format", "json", *words)
+    run = tree.run(*words, **environment) if environment else tree.call(*words)
     assert run.stderr == ""
     report = json.loads(run.stdout)
     return run.returncode, [(found["code"], found["path"]) for found in report["findings"]], report["notes"]
+
+
+def _readable(value: object) -> str | None:
+    """Shorten a content that would fill the screen as the name of a test."""
+    return f"{value[:20]!r}..." if isinstance(value, bytes) and len(value) > 100 else None
 
 
 def entry(**changed: object) -> str:
@@ -51,12 +57,12 @@ def entry(**changed: object) -> str:
         (b"null", "the file must be an object"),
         (b"{}", "the file lacks migrations, snapshots"),
         (b'{"snapshots": [], "migrations": {}}', '"snapshots" must be an object'),
-        (b'{"snapshots": {"x": 1}, "migrations": {}}', '"x" is no number'),
+        (b'{"snapshots": {"x": 1}, "migrations": {}}', '"x" is not a number'),
         (b'{"snapshots": {"15": 1}, "migrations": {}}', "snapshot 15 must be an object"),
         (b'{"snapshots": {}, "migrations": {}, "more": 1}', "the file has unknown more"),
         (b'{"snapshots": {}, "migrations": {}, "retired_numbers": []}', '"retired_numbers" must be an object'),
         (b'{"snapshots": {}, "migrations": {}, "retired_numbers": {"A": [1]}}', '"A" must be an object'),
-        (b'{"snapshots": {}, "migrations": {}, "snapshots": {}}', "snapshots stands twice: two branches recorded it"),
+        (b'{"snapshots": {}, "migrations": {}, "snapshots": {}}', "snapshots occurs twice: two branches recorded it"),
         (entry(hash=1).encode(), 'snapshot 15: "hash" must be "sha256:" and 64 hex digits'),
         (entry(hash="sha256:0").encode(), 'snapshot 15: "hash" must be "sha256:" and 64 hex digits'),
         (entry(released=True).encode(), 'snapshot 15: "released" must be null or a release such as "0.1.0"'),
@@ -65,6 +71,7 @@ def entry(**changed: object) -> str:
         (entry(id=7).encode(), 'snapshot 15: "id" must be a string'),
         (entry(more=7).encode(), "snapshot 15 has unknown more"),
     ],
+    ids=_readable,
 )
 def test_hashes_that_cannot_be_read_are_a_finding(tree: Copy, content: bytes, what: str) -> None:
     """They are never guessed: git has them."""
@@ -92,6 +99,7 @@ def test_hashes_that_cannot_be_read_are_a_finding(tree: Copy, content: bytes, wh
         (NEWEST_STEP, b"# coding: nothing\n", "M600"),
         ("catalog/roles.py", GARBAGE, "I701"),
     ],
+    ids=_readable,
 )
 def test_a_damaged_file_is_one_finding(tree: Copy, path: str, content: bytes, code: str) -> None:
     """The rules look only at what can be read, so nothing else is blamed."""
@@ -148,8 +156,8 @@ def test_an_empty_proto_is_told_what_it_lacks(tree: Copy) -> None:
         ("[tool.catalog]\n", "does not name the project"),
         ("[tool.catalog]\nproject = 3\n", "does not name the project"),
         ('[tool.catalog]\nproject = "../catalog"\n', "does not name the project"),
-        ('[tool.catalog]\nproject = "catalog"\nunwritten = "all"\n', "is no list of migrations"),
-        ('[tool.catalog]\nproject = "catalog"\nunwritten = [1]\n', "is no list of migrations"),
+        ('[tool.catalog]\nproject = "catalog"\nunwritten = "all"\n', "is not a list of migrations"),
+        ('[tool.catalog]\nproject = "catalog"\nunwritten = [1]\n', "is not a list of migrations"),
     ],
 )
 def test_a_project_that_cannot_be_found_is_a_usage_error(tree: Copy, content: str | None, said: str) -> None:
@@ -229,7 +237,7 @@ def test_without_git_released_hashes_are_not_compared_and_a_note_says_so(tree: C
 
 def test_outside_a_repository_a_note_says_so(tree: Copy) -> None:
     """The same without a repository."""
-    reason = "this is no git repository, or git may not read it"
+    reason = "this is not a git repository, or git may not read it"
     assert check(tree) == (0, [], [NO_HISTORY + reason])
     (finding,) = tree.check(require_history=True).findings
     assert (finding.code, finding.path, finding.what) == ("H305", HASHES, reason)
@@ -240,7 +248,7 @@ def test_a_shallow_clone_is_told_to_fetch_the_rest(released: Copy, tmp_path: Pat
     """Earlier commits are not in it, so an edited hash would look like a true one."""
     released.git("clone", "--quiet", "--depth", "1", f"file://{released.root}", str(tmp_path / "shallow"))
     shallow = Copy(tmp_path / "shallow")
-    reason = "this clone is shallow: earlier commits are not in it"
+    reason = "this clone is shallow: it lacks earlier commits"
     assert check(shallow) == (0, [], [NO_HISTORY + reason])
     assert check(shallow, "--require-history")[:2] == (1, [("H305", HASHES)])
     shallow.git("fetch", "--quiet", "--unshallow", "--tags")
@@ -281,7 +289,7 @@ def test_damage_that_was_committed_is_mended_from_the_last_commit_that_can_be_re
         released.write(path, "nobody can read this")
     released.commit("a bad day")
     version, hashes = released.expect("V400", "H300")
-    assert version.fix == f"mend {VERSION}, or git checkout {good} -- {VERSION}"
+    assert version.fix == f"correct {VERSION}, or git checkout {good} -- {VERSION}"
     assert hashes.fix == f"git checkout {good} -- {HASHES}, then {AMEND}"
 
 

@@ -8,8 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from build_tools.snapshot import create, renumber
-from build_tools.tree import GateError
+from build_tools.project_tree import GateError
+from build_tools.verbs.new_version import create, renumber
 from tests.gate.project_copy import (
     AMEND,
     HASHES,
@@ -54,7 +54,8 @@ def both_make_v23(tree: Copy) -> None:
     tree.edit(NEXT_STEP, 'undecided("role")', 'per_row("role", migrate_role)')
     tree.edit(NEXT_STEP, "import Action, undecided", "import Action, per_row")
     tree.edit(NEXT_STEP, STUB, "    return v23.RoleKey(id=key.id), v23.RoleValue(name=value.name)\n")
-    tree.edit(NEXT_TEST, STUB, "    assert 'v22' < 'v23'\n")
+    body = "    from catalog.migrations import v22_to_v23\n\n    assert v22_to_v23.__name__.endswith('v22_to_v23')\n"
+    tree.edit(NEXT_TEST, STUB, body)
     tree.amend()
     tree.assert_clean()
     tree.commit("roles have a colour")
@@ -88,7 +89,7 @@ def assert_moved_behind_main(tree: Copy) -> None:
     assert "def migrate_role(key: v23.RoleKey, value: v23.RoleValue) -> tuple[v24.RoleKey, v24.RoleValue]:" in moved
     assert "from catalog.generated import objects_v24_pb2 as v24\n" in moved
     assert "v22" not in moved
-    assert "assert 'v23' < 'v24'" in tree.read("tests/migrations/test_v23_to_v24.py")
+    assert "assert v23_to_v24.__name__.endswith('v23_to_v24')" in tree.read("tests/migrations/test_v23_to_v24.py")
     assert "STASH_VERSION: Final = 24" in tree.read(VERSION)
     assert "case 24:\n            return None" in tree.read(UPGRADE)
     tree.assert_clean()
@@ -97,8 +98,8 @@ def assert_moved_behind_main(tree: Copy) -> None:
 def test_two_branches_that_made_the_same_version_are_told_so_before_they_meet(ours: Copy) -> None:
     """The branch that comes second moves; the finding names the branch that took the number, and what to do."""
     finding = ours.only("V403", NEXT_STEP)
-    assert finding.what == "v23 is already made, differently, on main"
-    assert finding.fix == f"git rebase main, unless you are in the middle of it\n{MERGE_ADVICE}"
+    assert finding.what == "v23 already exists on main, with another content"
+    assert finding.fix == f"git rebase main, unless a rebase is in progress\n{MERGE_ADVICE}"
 
 
 def test_the_branch_that_took_the_number_is_named_as_git_knows_it(ours: Copy, tmp_path: Path) -> None:
@@ -108,8 +109,8 @@ def test_the_branch_that_took_the_number_is_named_as_git_knows_it(ours: Copy, tm
     clone = Copy(tmp_path / "clone")
     clone.git("checkout", "--quiet", "ours")
     finding = clone.only("V403", NEXT_STEP)
-    assert finding.what == "v23 is already made, differently, on origin/main"
-    assert finding.fix.startswith("git rebase origin/main, unless you are in the middle of it\n")
+    assert finding.what == "v23 already exists on origin/main, with another content"
+    assert finding.fix.startswith("git rebase origin/main, unless a rebase is in progress\n")
 
 
 def test_what_a_merge_under_way_looks_like_is_not_reported_apart(ours: Copy) -> None:
@@ -149,7 +150,7 @@ def test_renumbering_after_the_rebase_moves_our_version_behind_theirs(ours: Copy
     taken = [finding for finding in ours.check().findings if finding.code == "V403"]
     assert [finding.path for finding in taken] == [NEXT_STEP]
     made = renumber(ours.tree)
-    assert made.summary == "moved v23 to v24; v23 is the one of main"
+    assert made.summary == "moved v23 to v24; v23 is now that of main"
     assert_moved_behind_main(ours)
     ours.commit("roles have a colour")
     ours.assert_clean()
@@ -201,7 +202,7 @@ def test_renumbering_skips_every_version_that_the_base_has_made(ours: Copy) -> N
 def test_renumbering_without_a_reason_is_refused(released: Copy) -> None:
     """On the base itself, or where nothing was made twice, there is nothing to move."""
     before = released.digest()
-    with pytest.raises(GateError, match="there is no other branch to look at") as refused:
+    with pytest.raises(GateError, match="there is no other branch to compare with") as refused:
         renumber(released.tree)
     assert refused.value.fix == "name the branch that took the number: --base REF"
     released.git("checkout", "--quiet", "-b", "ours")
@@ -218,7 +219,7 @@ def test_renumbering_without_git_is_refused(tree: Copy) -> None:
     """Where there are no branches there is nothing to move."""
     with pytest.raises(GateError, match="there is no other branch") as refused:
         renumber(tree.tree)
-    assert refused.value.why == "this is no git repository, or git may not read it"
+    assert refused.value.why == "this is not a git repository, or git may not read it"
 
 
 def test_two_versions_on_one_branch_are_moved_by_hand(ours: Copy) -> None:

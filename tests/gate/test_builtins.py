@@ -8,21 +8,23 @@ from pathlib import Path
 
 import pytest
 
-from build_tools.hashes import Hashes, dump, parse
-from build_tools.instructions import Instruction, read_instructions
-from build_tools.release import release
-from build_tools.retire import retire
-from build_tools.tree import GateError
+from build_tools.project_tree import GateError
+from build_tools.sources.builtin_instructions import DeclaredInstruction, read_instructions
+from build_tools.sources.hashes import Hashes, dump, parse
+from build_tools.verbs.release import release
+from build_tools.verbs.retire import retire
 from tests.gate.project_copy import BUILTINS, FINGERPRINTS, HASHES, VERSION, Copy
 
-EVENTS = "Instruction(Build(0, 2), AUDIT_EVENTS.name, Mechanism.EVOLUTION)"
-EVENTS_REPLACED = "Instruction(Build(0, 2), AUDIT_EVENTS.name, Mechanism.REPLACEMENT)"
-METRICS = "Instruction(Build(0, 3), STORE_METRICS.name, Mechanism.REPLACEMENT)"
-METRICS_PATCHED = "Instruction(Build(0, 2, 1), STORE_METRICS.name, Mechanism.EVOLUTION)"
-OTHER = Instruction("0.2.0", "catalog.store_metrics", "EVOLUTION")
-MAY_GO = "it may go when no build before 0.2.0 can be upgraded any more: python -m build_tools retire N"
-NO_PLAIN = "is no plain instruction"
-WRITE_OUT = "write each out: Instruction(Build(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)"
+EVENTS = "Instruction(BuildVersion(0, 2), AUDIT_EVENTS.name, Mechanism.EVOLUTION)"
+EVENTS_REPLACED = "Instruction(BuildVersion(0, 2), AUDIT_EVENTS.name, Mechanism.REPLACEMENT)"
+METRICS = "Instruction(BuildVersion(0, 3), STORE_METRICS.name, Mechanism.REPLACEMENT)"
+METRICS_PATCHED = "Instruction(BuildVersion(0, 2, 1), STORE_METRICS.name, Mechanism.EVOLUTION)"
+OTHER = DeclaredInstruction("0.2.0", "catalog.store_metrics", "EVOLUTION")
+MAY_GO = "it can be removed when no build before 0.2.0 can be upgraded any more: python -m build_tools retire N"
+NO_PLAIN = "is not a plain instruction"
+WRITE_OUT = (
+    "write each instruction as a literal: Instruction(BuildVersion(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)"
+)
 
 
 @pytest.fixture(scope="module")
@@ -50,7 +52,7 @@ def test_a_removed_instruction_is_refused(instructed: Copy) -> None:
     instructed.instruct()
     finding = instructed.only("B801", BUILTINS)
     assert finding.title == "a released instruction is gone"
-    assert finding.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is gone"
+    assert finding.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is missing"
     assert finding.fix == f"put it back into MIGRATIONS; git show HEAD:./{BUILTINS} has it\n{MAY_GO}"
     instructed.commit("clean up")
     finding = instructed.only("B801", BUILTINS)
@@ -62,10 +64,10 @@ def test_an_instruction_that_says_something_else_than_when_released_is_refused(i
     """Stores that followed the one kept their rows; those that follow the other lose them."""
     instructed.instruct(EVENTS_REPLACED)
     finding = instructed.only("B801", BUILTINS)
-    assert finding.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and now says REPLACEMENT"
+    assert finding.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is now REPLACEMENT"
     assert finding.fix == (
         f"put EVOLUTION back; git show HEAD:./{BUILTINS} has it\n"
-        "what changes now is an instruction for the coming build"
+        "make the new change an instruction for the coming build"
     )
 
 
@@ -73,17 +75,17 @@ def test_an_instruction_whose_builtin_got_another_name_is_refused(instructed: Co
     """The constant is the same, but the rows of stores are those of the builtin of that name."""
     instructed.edit(BUILTINS, '"audit_events"', '"audit_log_events"')
     gone, late = instructed.expect("B801", "B802")
-    assert gone.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is gone"
-    assert late.what.startswith("(0.2.0, catalog.audit_log_events, EVOLUTION) is not in what was released already")
+    assert gone.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is missing"
+    assert late.what.startswith("(0.2.0, catalog.audit_log_events, EVOLUTION) is missing from earlier releases")
 
 
 def test_a_builtin_that_is_given_up_is_named_in_full_or_by_its_old_constant(instructed: Copy) -> None:
     """What counts is the builtin, not how it is spelled."""
     name = 'BuiltinName("catalog", OBJECT_TYPE_TABLE, "audit_events")'
-    instructed.instruct(f"Instruction(Build(0, 2), {name}, Mechanism.EVOLUTION)")
+    instructed.instruct(f"Instruction(BuildVersion(0, 2), {name}, Mechanism.EVOLUTION)")
     instructed.assert_clean()
     instructed.append(BUILTINS, f"\nFORMER_EVENTS = {name}\n")
-    instructed.instruct("Instruction(Build(0, 2), FORMER_EVENTS, Mechanism.EVOLUTION)")
+    instructed.instruct("Instruction(BuildVersion(0, 2), FORMER_EVENTS, Mechanism.EVOLUTION)")
     instructed.assert_clean()
 
 
@@ -137,11 +139,11 @@ def test_a_backport_into_a_released_build_is_refused(instructed: Copy) -> None:
     """Stores that are at that build, or went past it, would never follow it."""
     instructed.instruct(EVENTS, METRICS.replace("0, 3", "0, 2"))
     finding = instructed.only("B802", BUILTINS)
-    assert finding.title == "an instruction is new to a build that is released"
+    assert finding.title == "an instruction was added to a released build"
     assert finding.what == (
-        f"(0.2.0, catalog.store_metrics, REPLACEMENT) is not in what was released already: 0.2.0 ({HASHES})"
+        f"(0.2.0, catalog.store_metrics, REPLACEMENT) is missing from earlier releases: 0.2.0 ({HASHES})"
     )
-    assert finding.fix == "give it to the coming build, 0.3.0"
+    assert finding.fix == "assign it to the coming build, 0.3.0"
     instructed.instruct(EVENTS, METRICS)
     instructed.assert_clean()
 
@@ -162,7 +164,7 @@ def test_a_backport_into_a_patch_of_an_earlier_release_is_refused(instructed: Co
     instructed.instruct(EVENTS, METRICS_PATCHED)
     finding = instructed.only("B802", BUILTINS)
     assert finding.what == (
-        "(0.2.1, catalog.store_metrics, EVOLUTION) is not in what was released already: 0.3.0 (tag v0.3.0)"
+        "(0.2.1, catalog.store_metrics, EVOLUTION) is missing from earlier releases: 0.3.0 (tag v0.3.0)"
     )
     assert finding.fix == (
         "make the change in a build after 0.3.0; a patch of an earlier one cannot have it\n"
@@ -208,7 +210,7 @@ def test_a_release_that_was_only_tagged_counts(instructed: Copy) -> None:
     instructed.begin("0.4.0")
     instructed.instruct(EVENTS)
     finding = instructed.only("B801", BUILTINS)
-    assert finding.what == "(0.3.0, catalog.store_metrics, REPLACEMENT) was released in 0.3.0 and is gone"
+    assert finding.what == "(0.3.0, catalog.store_metrics, REPLACEMENT) was released in 0.3.0 and is missing"
     instructed.instruct(EVENTS, METRICS, METRICS.replace("STORE_METRICS", "MIGRATION_HISTORY"))
     assert instructed.only("B802", BUILTINS).what.endswith(": 0.3.0 (tag v0.3.0)")
 
@@ -218,7 +220,7 @@ def test_an_instruction_for_a_later_build_than_the_coming_one_is_refused(instruc
     instructed.instruct(EVENTS, METRICS.replace("0, 3", "0, 4"))
     finding = instructed.only("B803", BUILTINS)
     assert finding.what == "(0.4.0, catalog.store_metrics, REPLACEMENT) is for 0.4.0, and the coming build is 0.3.0"
-    assert finding.fix == f"give it to 0.3.0, or raise BUILD in {VERSION} first"
+    assert finding.fix == f"assign it to 0.3.0, or raise BUILD in {VERSION} first"
 
 
 def test_two_instructions_for_one_builtin_and_build_are_refused(instructed: Copy) -> None:
@@ -229,7 +231,7 @@ def test_two_instructions_for_one_builtin_and_build_are_refused(instructed: Copy
     assert (finding.line, finding.what) == (
         line + 1, f"catalog.store_metrics already has an instruction for 0.3.0, in line {line}",
     )  # fmt: skip
-    assert finding.fix == "keep the one that is meant; a replacement includes every evolution"
+    assert finding.fix == "keep the intended one; a replacement includes every evolution"
 
 
 @pytest.mark.parametrize(
@@ -242,9 +244,9 @@ def test_two_instructions_for_one_builtin_and_build_are_refused(instructed: Copy
         (EVENTS.replace("0, 2", "0, 2, 0, 1"), "a build is not one to three plain numbers"),
         (EVENTS.replace("0, 2", ""), "a build is not one to three plain numbers"),
         (EVENTS.replace("EVOLUTION", "REVOLUTION"), "there is no Mechanism.REVOLUTION"),
-        (EVENTS.replace("AUDIT_EVENTS", "NOTHING"), "what `NOTHING.name` is called does not stand there as a string"),
-        (EVENTS.replace("AUDIT_EVENTS.name", "find()"), "what `find()` is called does not stand there as a string"),
-        (EVENTS.replace("Build(0, 2), ", ""), f"`{EVENTS.replace('Build(0, 2), ', '')}` {NO_PLAIN}"),
+        (EVENTS.replace("AUDIT_EVENTS", "NOTHING"), "the name of `NOTHING.name` is not a literal string"),
+        (EVENTS.replace("AUDIT_EVENTS.name", "find()"), "the name of `find()` is not a literal string"),
+        (EVENTS.replace("BuildVersion(0, 2), ", ""), f"`{EVENTS.replace('BuildVersion(0, 2), ', '')}` {NO_PLAIN}"),
     ],
 )  # fmt: skip
 def test_a_computed_instruction_is_refused(instructed: Copy, written: str, message: str) -> None:
@@ -260,8 +262,8 @@ def test_a_computed_instruction_is_refused(instructed: Copy, written: str, messa
     [
         ("\nMIGRATIONS += (patch(2),)\n", "MIGRATIONS is not set once, at module level"),
         ("\nDECLARED = trimmed(DECLARED)\n", "DECLARED is not set once, at module level"),
-        ("\n\ndef Instruction(*parts):\n    pass\n", "`Instruction` is not the one of catalog.builtin.declared"),
-        ("\nfrom catalog.version import Build\n", "`Build` is not the one of catalog.project"),
+        ("\n\ndef Instruction(*parts):\n    pass\n", "`Instruction` is not the one of catalog.authoring"),
+        ("\nfrom catalog.version import BuildVersion\n", "`BuildVersion` is not the one of catalog.authoring"),
     ],
 )  # fmt: skip
 def test_instructions_that_are_not_what_runs_are_refused(instructed: Copy, text: str, message: str) -> None:
@@ -283,7 +285,7 @@ def test_what_is_declared_has_the_instructions_that_are_listed(instructed: Copy,
     """A list that nothing uses proves nothing."""
     instructed.edit(BUILTINS, old, new)
     finding = instructed.only("B800", BUILTINS)
-    assert finding.what == "DECLARED is not `Declared(build, builtins, MIGRATIONS)`: it may have others"
+    assert finding.what == "DECLARED is not `Declaration(build, builtins, MIGRATIONS)`: it may have other instructions"
 
 
 def test_a_list_that_is_made_elsewhere_is_refused(instructed: Copy) -> None:
@@ -297,7 +299,7 @@ def test_a_module_that_is_not_python_is_one_finding(instructed: Copy) -> None:
     instructed.append(BUILTINS, "\n)\n")
     finding = instructed.only("B800", BUILTINS)
     assert finding.what == "it is not Python: unmatched ')'"
-    assert finding.fix == f"mend {BUILTINS}, or git checkout HEAD -- {BUILTINS}"
+    assert finding.fix == f"correct {BUILTINS}, or git checkout HEAD -- {BUILTINS}"
 
 
 def test_a_release_records_the_instructions_that_are_new(instructed: Copy) -> None:
@@ -322,20 +324,20 @@ def test_a_release_before_its_instructions_is_refused(instructed: Copy) -> None:
         GateError, match=r"\(0\.3\.0, catalog\.store_metrics, REPLACEMENT\) cannot be in 0\.2\.5"
     ) as error:
         release(instructed.tree, "0.2.5")
-    assert error.value.fix == "choose a higher number, or give the instructions to 0.2.5"
+    assert error.value.fix == "choose a higher number, or assign the instructions to 0.2.5"
     assert instructed.digest() == before
 
 
 @pytest.mark.parametrize(
     ("forged", "state"),
     [
-        ({}, "is gone"),
+        ({}, "is missing"),
         ({"0.2.0": ()}, "now has none"),
         ({"0.2.0": (OTHER,)}, "now has (0.2.0, catalog.store_metrics, EVOLUTION)"),
     ],
 )
 def test_an_edited_record_of_a_release_is_refused(
-    instructed: Copy, forged: dict[str, tuple[Instruction, ...]], state: str
+    instructed: Copy, forged: dict[str, tuple[DeclaredInstruction, ...]], state: str
 ) -> None:
     """History has the record as it was made, so that taking an instruction out of both silences nothing."""
     hashes = instructed.hashes
@@ -345,7 +347,7 @@ def test_an_edited_record_of_a_release_is_refused(
     assert edited.what.startswith("the release 0.2.0 had (0.2.0, catalog.audit_events, EVOLUTION) (commit ")
     assert edited.what.endswith(f") and {state}")
     assert edited.fix.endswith(': ["0.2.0 catalog.audit_events EVOLUTION"]')
-    assert gone.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is gone"
+    assert gone.what == "(0.2.0, catalog.audit_events, EVOLUTION) was released in 0.2.0 and is missing"
 
 
 def test_a_record_of_releases_that_cannot_be_read_is_one_finding(instructed: Copy) -> None:
@@ -354,7 +356,7 @@ def test_a_record_of_releases_that_cannot_be_read_is_one_finding(instructed: Cop
         text = f'{{"snapshots": {{}}, "migrations": {{}}, "releases": {{"0.2.0": {wrong}}}}}'
         with pytest.raises(ValueError, match=r'list of instructions such as "0\.3\.0 catalog\.audit_events EVOLUTION"'):
             parse(text)
-    with pytest.raises(ValueError, match='"v1" is no release'):
+    with pytest.raises(ValueError, match='"v1" is not a release'):
         parse('{"snapshots": {}, "migrations": {}, "releases": {"v1": []}}')
     instructed.edit(HASHES, "audit_events EVOLUTION", "audit_events REVOLUTION")
     assert instructed.check().findings[0].code == "H300"
@@ -382,11 +384,11 @@ def test_a_release_whose_fingerprints_are_not_recorded_is_refused(instructed: Co
     run = instructed.call("release", "0.3.0")
     assert "\nLeft to do:\n\nB805 the fingerprints of the last release are not recorded\n" in run.stdout
     finding = instructed.only("B805", FINGERPRINTS)
-    assert finding.what == "builtin_fingerprints.json is of 0.2.0, and the last release is 0.3.0"
+    assert finding.what == "builtin_fingerprints.json is for 0.2.0, and the last release is 0.3.0"
     assert finding.fix == "./dev golden"
     instructed.begin("0.4.0")
     finding = instructed.only("B805", FINGERPRINTS)
-    assert finding.fix == "./dev golden where BUILD is 0.3.0 (git checkout v0.3.0), and keep what it writes"
+    assert finding.fix == "./dev golden where BUILD is 0.3.0 (git checkout v0.3.0), and keep the file that it writes"
     instructed.write(FINGERPRINTS, fingerprints("0.3.0", events="b"))
     instructed.assert_clean()
     instructed.commit("release 0.3.0")
@@ -400,7 +402,7 @@ def test_fingerprints_that_cannot_be_read_are_refused(instructed: Copy) -> None:
     for wrong in ("", "[]", '{"release": "0.2.0"}'):
         instructed.write(FINGERPRINTS, wrong)
         finding = instructed.only("B805", FINGERPRINTS)
-        assert finding.what == "builtin_fingerprints.json has no release and its builtins"
+        assert finding.what == "builtin_fingerprints.json does not hold a release and its builtins"
         assert finding.fix == f"git checkout HEAD -- {FINGERPRINTS}"
 
 
@@ -411,7 +413,7 @@ def test_edited_fingerprints_of_a_release_are_refused(instructed: Copy) -> None:
     instructed.write(FINGERPRINTS, fingerprints("0.2.0", events="b"))
     instructed.commit("make the test pass")
     finding = instructed.only("B806", FINGERPRINTS)
-    assert finding.what == "what it says of 0.2.0 is not what was recorded when that was made"
+    assert finding.what == "the fingerprints of 0.2.0 are not those recorded at that release"
     revision = instructed.git("rev-parse", "HEAD~1")[:10]
     assert finding.fix == f"git checkout {revision} -- {FINGERPRINTS}"
 
@@ -419,8 +421,8 @@ def test_edited_fingerprints_of_a_release_are_refused(instructed: Copy) -> None:
 def test_names_are_read_through_constants_and_plain_functions() -> None:
     """As projects write them; whatever else is not followed."""
     words = (
-        "from catalog.builtin.declared import Builtin, BuiltinName, Declared, Instruction, Mechanism\n"
-        "from catalog.project import Build\n"
+        "from catalog.authoring import Builtin, BuiltinName, Declaration, Instruction, Mechanism\n"
+        "from catalog.authoring import BuildVersion\n"
         'SCHEMA = "shop"\n'
         "def table(name, *columns):\n"
         '    """A table."""\n'
@@ -432,17 +434,17 @@ def test_names_are_read_through_constants_and_plain_functions() -> None:
         'CARTS = Builtin(BuiltinName("shop", 3, "carts"), ())\n'
         'PRICES = view("prices")\n'
         "MIGRATIONS = (\n"
-        "    Instruction(Build(1), ORDERS.name, Mechanism.EVOLUTION),\n"
-        "    Instruction(Build(1, 2), CARTS.name, Mechanism.REPLACEMENT),\n"
-        "    Instruction(Build(1, 2, 3), PRICES.name, Mechanism.REPLACEMENT),\n"
+        "    Instruction(BuildVersion(1), ORDERS.name, Mechanism.EVOLUTION),\n"
+        "    Instruction(BuildVersion(1, 2), CARTS.name, Mechanism.REPLACEMENT),\n"
+        "    Instruction(BuildVersion(1, 2, 3), PRICES.name, Mechanism.REPLACEMENT),\n"
         ")\n"
-        "DECLARED = Declared(Build(2), (ORDERS, CARTS), instructions=MIGRATIONS)\n"
+        "DECLARED = Declaration(BuildVersion(2), (ORDERS, CARTS), instructions=MIGRATIONS)\n"
     )
     read = read_instructions(words.encode())
     assert read.written == (
-        (Instruction("1.0.0", "shop.orders", "EVOLUTION"), 14),
-        (Instruction("1.2.0", "shop.carts", "REPLACEMENT"), 15),
+        (DeclaredInstruction("1.0.0", "shop.orders", "EVOLUTION"), 14),
+        (DeclaredInstruction("1.2.0", "shop.carts", "REPLACEMENT"), 15),
     )
     assert [(problem.line, problem.message) for problem in read.problems] == [
-        (16, "what `PRICES.name` is called does not stand there as a string"),
+        (16, "the name of `PRICES.name` is not a literal string"),
     ]

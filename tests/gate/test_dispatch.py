@@ -8,7 +8,7 @@ from tests.gate.project_copy import SNAPSHOT, UPGRADE, VERSION, WRITTEN_TEST, Co
 
 LAST_ARM = "        case 22:\n            return None\n"
 NEVER_ARM = "        case _:\n            assert_never(version)\n"
-GUARD = "        case 21 if build < Build(0, 1):\n"
+GUARD = "        case 21 if build < BuildVersion(0, 1):\n"
 
 
 def arm(version: int, target: str | None = None) -> str:
@@ -60,7 +60,7 @@ def test_versions_that_cannot_be_read_are_refused(tree: Copy, old: str, new: str
     tree.edit(VERSION, f"\n{old}", f"\n{new}")
     finding = tree.only("V400", VERSION)
     assert finding.what == what
-    assert finding.fix == "mend catalog/version.py, or git checkout HEAD -- catalog/version.py"
+    assert finding.fix == "correct catalog/version.py, or git checkout HEAD -- catalog/version.py"
 
 
 @pytest.mark.parametrize("version", [14, 18])
@@ -83,7 +83,7 @@ def test_an_arm_that_stands_twice_is_refused(tree: Copy) -> None:
     """The second could never run."""
     tree.edit(UPGRADE, arm(18), arm(18) + arm(18))
     finding = tree.only("D502", UPGRADE)
-    assert finding.what == "case 18 stands twice"
+    assert finding.what == "case 18 occurs twice"
     assert finding.fix == "delete the second one"
 
 
@@ -91,7 +91,7 @@ def test_two_swapped_arms_are_refused(tree: Copy) -> None:
     """The arms ascend."""
     tree.edit(UPGRADE, arm(17) + arm(18), arm(18) + arm(17))
     finding = tree.only("D506", UPGRADE)
-    assert finding.what == "case 17 stands after case 18"
+    assert finding.what == "case 17 comes after case 18"
     assert finding.fix == "keep the arms 14..22 in order"
 
 
@@ -133,7 +133,7 @@ def test_an_arm_of_a_version_that_is_not_supported_is_refused(tree: Copy) -> Non
     """The arms are the supported versions and nothing else."""
     tree.edit(UPGRADE, arm(14), "        case 13:\n            return None\n" + arm(14))
     finding = tree.only("D506", UPGRADE)
-    assert finding.what == "case 13 is no supported version"
+    assert finding.what == "case 13 is not a supported version"
 
 
 @pytest.mark.parametrize("plain_first", [False, True])
@@ -143,7 +143,7 @@ def test_a_guarded_arm_without_its_plain_one_after_it_is_refused(tree: Copy, *, 
     tree.edit(UPGRADE, arm(21), arm(21) + guarded if plain_first else guarded)
     findings = tree.expect("D504") if plain_first else tree.expect("D501", "D504")
     assert findings[-1].path == UPGRADE
-    assert findings[-1].what == "case 21 with a guard stands alone"
+    assert findings[-1].what == "no plain arm follows the guarded case 21"
     assert findings[-1].fix == "put a plain `case 21:` directly after it"
 
 
@@ -206,9 +206,9 @@ def test_a_migration_that_is_imported_too_early_is_refused(tree: Copy, early: st
 @pytest.mark.parametrize(
     ("old", "new", "what"),
     [
-        ("def migration_from(", "def another(", "there is no one function migration_from(version, build)"),
+        ("def migration_from(", "def another(", "there is not exactly one function migration_from(version, build)"),
         (
-            "def migration_from(version: StashVersion, build: Build)",
+            "def migration_from(version: StashVersion, build: BuildVersion)",
             "def migration_from()",
             "migration_from does not match over its first argument",
         ),
@@ -223,4 +223,4 @@ def test_a_dispatch_that_cannot_be_read_is_refused(tree: Copy, old: str, new: st
     tree.edit(UPGRADE, old, new)
     finding = tree.only("D500", UPGRADE)
     assert finding.what == what
-    assert finding.fix == "mend catalog/upgrade.py, or git checkout HEAD -- catalog/upgrade.py"
+    assert finding.fix == "correct catalog/upgrade.py, or git checkout HEAD -- catalog/upgrade.py"

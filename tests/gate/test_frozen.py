@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from build_tools.descriptors import compile_proto
+from build_tools.protos.types import compile_proto
 from tests.gate.project_copy import (
     AMEND,
     HASHES,
@@ -54,7 +54,7 @@ def test_a_changed_snapshot_is_refused(tree: Copy) -> None:
     change_v18(tree)
     finding = tree.only("S202", snapshot(18))
     assert finding.what == "objects_v18.proto is not what was recorded"
-    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}\nor, if the change is meant: {AMEND}\n{EDITED_HASH}"
+    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}\nor, if the change is intended: {AMEND}\n{EDITED_HASH}"
 
 
 def test_a_change_of_the_newest_snapshot_is_made_in_the_current_types(tree: Copy) -> None:
@@ -64,7 +64,7 @@ def test_a_change_of_the_newest_snapshot_is_made_in_the_current_types(tree: Copy
     assert (current.path, changed.path) == (OBJECTS, NEWEST_SNAPSHOT)
     assert changed.fix == (
         f"git checkout HEAD -- {NEWEST_SNAPSHOT}\n"
-        f"or, if the change is meant: make it in proto/objects.proto, then {AMEND}\n{EDITED_HASH}"
+        f"or, if the change is intended: make it in proto/objects.proto, then {AMEND}\n{EDITED_HASH}"
     )
 
 
@@ -169,7 +169,7 @@ def test_an_edited_hash_of_a_snapshot_is_refused(tree: Copy) -> None:
     """The file does not fit its hash, whichever of them was edited."""
     tree.record_snapshot(18, replace(tree.hashes.snapshots[18], hash=OTHER_HASH))
     finding = tree.only("S202", snapshot(18))
-    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}\nor, if the change is meant: {AMEND}\n{EDITED_HASH}"
+    assert finding.fix == f"git checkout HEAD -- {snapshot(18)}\nor, if the change is intended: {AMEND}\n{EDITED_HASH}"
 
 
 def test_a_removed_hash_of_a_snapshot_is_refused(tree: Copy) -> None:
@@ -261,7 +261,7 @@ def test_a_released_mark_that_is_removed_or_changed_is_refused(released: Copy, m
     released.record_snapshot(18, replace(before, released=mark))
     finding = released.only("H304", HASHES)
     assert finding.what.startswith("objects_v18 was released in 0.1.0 (commit ")
-    assert finding.what.endswith(f"and now says {mark}")
+    assert finding.what.endswith(f"and its release is now {mark}")
     assert finding.fix == f'put it back: "hash": "{before.hash}", "released": "0.1.0"'
 
 
@@ -270,7 +270,7 @@ def test_a_released_entry_that_is_removed_is_refused(released: Copy) -> None:
     released.write(HASHES, re.sub(r'(?s)"18": \{.*?\},\n', "", released.read(HASHES)))
     unrecorded, gone = released.expect("H301", "H304")
     assert unrecorded.path == gone.path == HASHES
-    assert gone.what.endswith("and is gone")
+    assert gone.what.endswith("and is missing")
     assert '"released": "0.1.0"' in gone.fix
 
 

@@ -7,8 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from build_tools.snapshot import amend, create
-from build_tools.tree import GateError
+from build_tools.project_tree import GateError
+from build_tools.verbs.new_version import amend, create
 from tests.gate.project_copy import (
     AMEND,
     HASHES,
@@ -80,19 +80,19 @@ def test_the_gate_says_exactly_what_is_left_and_doing_it_is_enough(coloured: Cop
     assert (undecided.path, stub.path, test.path) == (NEXT_STEP, NEXT_STEP, NEXT_TEST)
     assert undecided.what == "`role` is undecided: RoleValue.colour (9) added"
     assert undecided.fix == (
-        'if old rows may stay as they are (checked: they can), import and write wire_compatible("role")\n'
+        'if old rows may stay unchanged (verified: they can), import and write wire_compatible("role")\n'
         "instead, and delete migrate_role with its imports\n"
         'if old rows need new content, write per_row("role", migrate_role) and write migrate_role, '
         "or columnar for speed"
     )
     assert stub.fix == "write migrate_role, or delete it if no action names it"
-    assert test.fix == "say in the test which old rows become which new rows"
+    assert test.fix == "assert in the test which old rows become which new rows"
 
     coloured.edit(NEXT_STEP, 'undecided("role")', 'wire_compatible("role")')
     coloured.edit(NEXT_STEP, "Action, undecided", "Action, wire_compatible")
     coloured.edit(NEXT_STEP, STUB, "")
     coloured.edit(NEXT_STEP, TYPES, "")
-    coloured.edit(NEXT_TEST, "    raise NotImplementedError\n", "    assert True\n")
+    coloured.write(NEXT_TEST, WRITTEN_TEST)
     assert coloured.only("M610", NEXT_STEP).fix == AMEND
     coloured.amend()
     coloured.assert_clean()
@@ -105,7 +105,7 @@ def test_rows_that_need_new_content_are_made_by_the_stub(coloured: Copy) -> None
     coloured.edit(NEXT_STEP, "Action, undecided", "Action, per_row")
     body = 'return v23.RoleKey(id=key.id), v23.RoleValue(name=value.name, colour="red")'
     coloured.edit(NEXT_STEP, "raise NotImplementedError", body)
-    coloured.edit(NEXT_TEST, "raise NotImplementedError", "assert True")
+    coloured.write(NEXT_TEST, WRITTEN_TEST)
     coloured.amend()
     coloured.assert_clean()
 
@@ -126,7 +126,7 @@ def test_the_command_that_amends_says_when_nothing_is_left(tree: Copy) -> None:
     tree.append(NEWEST_STEP, "\n# A thought.\n")
     run = tree.run("snapshot", "--amend")
     assert (run.returncode, run.stderr) == (0, "")
-    assert run.stdout.startswith(f"recorded as they are now: v21_to_v22\n  {NEWEST_SNAPSHOT}\n  {HASHES}\n")
+    assert run.stdout.startswith(f"recorded again: v21_to_v22\n  {NEWEST_SNAPSHOT}\n  {HASHES}\n")
     assert run.stdout.endswith("gate: clean\n")
 
 
@@ -146,7 +146,7 @@ def test_a_version_that_changes_rows_only_needs_the_same_types_on_purpose(tree: 
     before = tree.digest()
     with pytest.raises(GateError, match="holds the same types as v22") as refused:
         create(tree.tree, "sort the comments")
-    assert refused.value.fix == "edit proto/objects.proto first; if only rows are to change, add --same-types"
+    assert refused.value.fix == "edit proto/objects.proto first; if only rows change, add --same-types"
     assert tree.digest() == before
     create(tree.tree, "sort the comments", same_types=True)
     assert "- no type changes, only rows" in tree.read(NEXT_STEP)
@@ -189,8 +189,8 @@ def test_any_reason_becomes_a_docstring(coloured: Copy, why: str, first_line: st
     [
         ("", "the reason is empty"),
         (" \n\t", "the reason is empty"),
-        ("\x1b[31m", "is no text"),
-        ("\udcff", "is no text"),
+        ("\x1b[31m", "is not printable text"),
+        ("\udcff", "is not printable text"),
     ],
 )
 def test_a_reason_that_says_nothing_is_refused(coloured: Copy, why: str, what: str) -> None:
@@ -209,7 +209,7 @@ def test_amend_makes_an_unreleased_version_again(coloured: Copy) -> None:
     coloured.edit(OBJECTS, "string colour = 9;", "string colour = 9;\n  string shade = 10;")
     assert f"\nor, as v23 is not released: {AMEND}" in coloured.only("S201", OBJECTS).fix
     made = amend(coloured.tree)
-    assert made.summary == "recorded as they are now: v23"
+    assert made.summary == "recorded again: v23"
     coloured.assert_clean()
     assert coloured.read(NEXT_SNAPSHOT) == coloured.read(OBJECTS)
     assert coloured.hashes.migrations["v22_to_v23"].id == identity
@@ -218,11 +218,11 @@ def test_amend_makes_an_unreleased_version_again(coloured: Copy) -> None:
 def test_amend_says_what_it_recorded(coloured: Copy) -> None:
     """Each entry that changed, or that none did."""
     coloured.next_version('wire_compatible("role")')
-    assert amend(coloured.tree).summary == "everything is recorded as it is"
+    assert amend(coloured.tree).summary == "nothing has changed since it was recorded"
     coloured.edit(OBJECTS, "string colour = 9;", "string colour = 9;\n  string shade = 10;")
     coloured.append(NEXT_STEP, "\n# A thought.\n")
     made = amend(coloured.tree)
-    assert made.summary == "recorded as they are now: v23, v22_to_v23"
+    assert made.summary == "recorded again: v23, v22_to_v23"
     assert (made.written, made.removed) == ((NEXT_SNAPSHOT, HASHES), ())
 
 
@@ -236,7 +236,7 @@ def test_wrong_types_are_never_frozen(tree: Copy, *, amending: bool) -> None:
     assert refused.value.what == (
         "T110 a field number is used again: RoleValue.colour = 6: it was `permissions` (uint64) one version before"
     )
-    assert refused.value.why == "rows and backups that still hold the old field would be read as the new one"
+    assert refused.value.why == "rows and backups that still contain the old field would be read as the new one"
     assert refused.value.fix == (
         "in proto/objects.proto: give the new one a number that was never used, and reserve the old one"
     )
@@ -283,8 +283,8 @@ def spoil(tree: Copy, path: str, content: bytes | None) -> None:
     ("path", "content", "what"),
     [
         (OBJECTS, b"message {", r"(?s)T101 a proto does not compile: .*next: in proto/objects\.proto:1: correct "),
-        (OBJECTS, None, r"T100 the types are missing: proto/objects\.proto is not there"),
-        (NEWEST_SNAPSHOT, b'syntax = "proto3";', r"objects_v22\.proto is not what was recorded"),
+        (OBJECTS, None, r"T100 the types are missing: proto/objects\.proto is missing"),
+        (NEWEST_SNAPSHOT, b'syntax = "proto3";', r"objects_v22\.proto does not match its recorded hash"),
         (NEWEST_SNAPSHOT, None, r"objects_v22\.proto cannot be read"),
         (snapshot(17), b"message {", r"proto/old/objects_v17\.proto:1: "),
         (HASHES, b"{", r"proto/hashes\.json cannot be read"),
@@ -294,9 +294,9 @@ def spoil(tree: Copy, path: str, content: bytes | None) -> None:
         (UPGRADE, b"# nothing", "the dispatch cannot be read"),
         (UPGRADE, b"# \xff", r"catalog/upgrade\.py cannot be read"),
         (UPGRADE, None, r"catalog/upgrade\.py cannot be read"),
-        (NEXT_SNAPSHOT, b"", r"proto/old/objects_v23\.proto is already there"),
-        (NEXT_STEP, b"", r"catalog/migrations/v22_to_v23\.py is already there"),
-        (NEXT_TEST, b"", r"tests/migrations/test_v22_to_v23\.py is already there"),
+        (NEXT_SNAPSHOT, b"", r"proto/old/objects_v23\.proto already exists"),
+        (NEXT_STEP, b"", r"catalog/migrations/v22_to_v23\.py already exists"),
+        (NEXT_TEST, b"", r"tests/migrations/test_v22_to_v23\.py already exists"),
     ],
 )
 def test_create_refuses_what_it_cannot_finish_and_changes_nothing(

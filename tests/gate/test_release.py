@@ -3,14 +3,16 @@
 from __future__ import annotations
 
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 
-from build_tools.hashes import Hashes, dump, parse, source_hash
-from build_tools.release import release
-from build_tools.restyle import restyle
-from build_tools.retire import retire
-from build_tools.tree import GateError
+from build_tools.project_tree import GateError
+from build_tools.sources import git_history
+from build_tools.sources.hashes import Hashes, dump, parse, source_hash
+from build_tools.verbs.release import release
+from build_tools.verbs.restyle import restyle
+from build_tools.verbs.retire import retire
 from tests.gate.project_copy import (
     AMEND,
     HASHES,
@@ -45,6 +47,22 @@ def test_a_release_freezes_every_snapshot_and_migration(tree: Copy) -> None:
     tree.assert_clean()
 
 
+def test_a_clean_check_asks_git_once_for_each_kind_of_fact(released: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Its processes are few, however long the history is: names, commits, contents, and the tags that lead here."""
+    colour(released)
+    released.release("0.2.0")
+    asked: list[str] = []
+    ask = git_history._git  # noqa: SLF001 - the one place that starts git
+
+    def counted(root: Path, *words: str, stdin: bytes = b"") -> bytes | None:
+        asked.append(next(word for word in words if word in {"rev-parse", "log", "cat-file", "tag", "merge-base"}))
+        return ask(root, *words, stdin=stdin)
+
+    monkeypatch.setattr(git_history, "_git", counted)
+    assert released.check(require_history=True).ok
+    assert sorted(asked) == ["cat-file", "log", "rev-parse", "tag"]
+
+
 def test_a_second_release_freezes_only_what_is_new(released: Copy) -> None:
     """What the first release froze keeps its mark, and history agrees."""
     colour(released)
@@ -63,7 +81,7 @@ def test_a_second_release_freezes_only_what_is_new(released: Copy) -> None:
 def test_a_release_is_three_numbers(tree: Copy, number: str) -> None:
     """Anything else is refused, and nothing changes."""
     before = tree.digest()
-    with pytest.raises(GateError, match="is no release") as refused:
+    with pytest.raises(GateError, match="is not a release") as refused:
         release(tree.tree, number)
     assert refused.value.fix == "python -m build_tools release 1.2.3"
     assert tree.digest() == before
@@ -117,7 +135,7 @@ def test_a_cosmetic_edit_of_a_released_migration_is_accepted(released: Copy, old
     released.only("M609", NEWEST_STEP)
     made = restyle(released.tree, "v21_to_v22")
     assert made.written == (HASHES,)
-    assert made.summary == "v21_to_v22 does what it did; its new looks are recorded"
+    assert made.summary == "v21_to_v22 does the same as before; its new layout is recorded"
     released.assert_clean()
     released.commit("say it better")
     assert released.check(require_history=True).ok
@@ -140,7 +158,7 @@ def test_a_real_edit_is_no_restyling(released: Copy) -> None:
     """The syntax tree differs, so the command refuses and says how to make the change."""
     released.edit(NEWEST_STEP, 'wire_compatible("role"),', 'wire_compatible("role"), wire_compatible("comment"),')
     before = released.digest()
-    with pytest.raises(GateError, match="v21_to_v22 does something else than when it was released") as refused:
+    with pytest.raises(GateError, match="v21_to_v22 no longer does what it did when it was released") as refused:
         restyle(released.tree, "v21_to_v22")
     assert refused.value.fix == f"git checkout v0.1.0 -- {NEWEST_STEP}\nand change it in a new version: {SNAPSHOT}"
     assert released.digest() == before
@@ -164,7 +182,7 @@ def test_restyling_needs_something_released_that_changed(released: Copy) -> None
     for name in ("v1_to_v2", "../version", "objects_v18"):
         with pytest.raises(GateError, match="there is no migration") as refused:
             restyle(released.tree, name)
-        assert refused.value.fix == "name it like v15_to_v16"
+        assert refused.value.fix == "give a name such as v15_to_v16"
 
 
 def test_restyling_an_unreleased_migration_is_not_needed(tree: Copy) -> None:
@@ -200,7 +218,7 @@ def test_retiring_ends_old_versions_and_the_gate_is_clean(released: Copy) -> Non
     assert set(made.written) == {VERSION, UPGRADE, HASHES}
     assert set(made.removed) == gone
     assert made.summary == (
-        "v17 is now the oldest version; what else used those before it, such as tests, is yours to remove"
+        "v17 is now the oldest version; remove other code for earlier versions, such as tests, yourself"
     )
     assert (released.hashes.snapshots, released.hashes.migrations) == (entries.snapshots, entries.migrations)
     assert "\nMIN_STASH_VERSION: Final = 17\n" in released.read(VERSION)
@@ -233,7 +251,7 @@ def test_where_one_version_is_left_nothing_can_be_retired(tree: Copy) -> None:
     retire(tree.tree, 22)
     with pytest.raises(GateError, match="v22 cannot become the oldest version") as refused:
         retire(tree.tree, 22)
-    assert refused.value.why == "supported are v22..v22"
+    assert refused.value.why == "the supported versions are v22..v22"
     assert refused.value.fix == "there is nothing left to retire"
 
 
@@ -274,7 +292,7 @@ def test_each_command_says_what_it_did_and_what_is_left(released: Copy) -> None:
     """Written and removed files, then what the gate finds."""
     released.append(NEWEST_STEP, COMMENT)
     run = released.call("restyle", "v21_to_v22")
-    assert run.stdout == f"v21_to_v22 does what it did; its new looks are recorded\n  {HASHES}\n\ngate: clean\n"
+    assert run.stdout == f"v21_to_v22 does the same as before; its new layout is recorded\n  {HASHES}\n\ngate: clean\n"
     released.write("catalog/roles.py", '"""Roles."""\n\nfrom catalog.generated import objects_v15_pb2\n')
     run = released.call("retire", "16")
     assert run.returncode == 0

@@ -7,13 +7,18 @@ from pathlib import Path
 import grpc_tools
 import pytest
 
-from build_tools import descriptors
-from build_tools.descriptors import run_protoc
+from build_tools.protos import types
+from build_tools.protos.engine_types import ENGINE_TYPES
+from build_tools.protos.types import compile_proto, declared_type, run_protoc
+from build_tools.rules import types as types_rule
+from build_tools.sources.git_history import GitHistory
+from build_tools.workspace import Workspace
 from tests.gate.project_copy import (
     AMEND,
     NEWEST_SNAPSHOT,
     NEXT_STEP,
     OBJECTS,
+    REPOSITORY,
     ROLE_FIELD,
     SNAPSHOT,
     Copy,
@@ -72,7 +77,7 @@ def test_a_proto_that_imports_another_is_refused(tree: Copy, imported: str) -> N
 def test_an_import_that_protoc_happens_to_find_is_refused(tree: Copy, monkeypatch: pytest.MonkeyPatch) -> None:
     """What protoc finds beside the interpreter depends on the machine."""
     protos = Path(grpc_tools.__file__).parent / "_proto"
-    monkeypatch.setattr(descriptors, "run_protoc", lambda words: run_protoc([f"-I{protos}", *words]))
+    monkeypatch.setattr(types, "run_protoc", lambda words: run_protoc([f"-I{protos}", *words]))
     tree.edit(OBJECTS, "package objects;", 'package objects;\nimport "google/protobuf/any.proto";')
     finding = tree.only("T102", OBJECTS)
     assert finding.what == 'Import "google/protobuf/any.proto" is no part of the file.'
@@ -134,8 +139,8 @@ def test_half_a_collection_is_refused(tree: Copy, message: str) -> None:
     add_message(tree, f"message {message} {{}}")
     _, finding = tree.expect("S201", "T108")
     assert finding.path == OBJECTS
-    assert finding.what == "`shelf` is not both ShelfKey and ShelfValue"
-    assert finding.fix == "add what is missing, or name the message differently"
+    assert finding.what == "`shelf` does not have both ShelfKey and ShelfValue"
+    assert finding.fix == "add the missing message, or rename the other one"
 
 
 @pytest.mark.parametrize("name", ["shelf", "Shelf_board"])
@@ -144,8 +149,8 @@ def test_a_collection_that_is_not_named_in_camel_case_is_refused(tree: Copy, nam
     add_message(tree, f"message {name}Key {{}}\nmessage {name}Value {{}}")
     _, finding = tree.expect("S201", "T108")
     assert finding.path == OBJECTS
-    assert finding.what.startswith(f"`{name}` is not both Shelf")
-    assert finding.fix == "add what is missing, or name the message differently"
+    assert finding.what.startswith(f"`{name}` does not have both Shelf")
+    assert finding.fix == "add the missing message, or rename the other one"
 
 
 def test_a_missing_engine_collection_is_refused(tree: Copy) -> None:
@@ -155,7 +160,7 @@ def test_a_missing_engine_collection_is_refused(tree: Copy) -> None:
     tree.write(OBJECTS, text[:start] + text[end:])
     _, finding = tree.expect("S201", "T109")
     assert finding.path == OBJECTS
-    assert finding.what == "the collection `fence_token` is not there"
+    assert finding.what == "the collection `fence_token` is missing"
     assert finding.fix == "restore its messages: git checkout HEAD -- proto/objects.proto"
 
 
@@ -177,6 +182,109 @@ def test_an_engine_collection_that_changes_incompatibly_is_refused(tree: Copy, o
     assert finding.fix == f"only add optional fields with new numbers there; restore the rest, then {AMEND}"
 
 
+@pytest.mark.parametrize(
+    ("edits", "what", "fix"),
+    [
+        (
+            [("MIGRATED = 2;", "SWAP = 2;"), ("ERROR = 3;", "MIGRATED = 3;"), ("SWAP = 2;", "ERROR = 2;")],
+            "MigrationState: number 2 is MIGRATION_STATE_ERROR, and the engine knows it as MIGRATION_STATE_MIGRATED",
+            "name it MIGRATION_STATE_MIGRATED again",
+        ),
+        (
+            [("string holder = 3;", "string owner = 3;")],
+            "FenceTokenValue: number 3 is owner, and the engine knows it as holder",
+            "name it holder again",
+        ),
+        (
+            [("MigrationState state", "StepState state"), ("enum MigrationState", "enum StepState")],
+            "MigrationState, a type that the engine uses, is missing",
+            "declare MigrationState again",
+        ),
+    ],
+)
+def test_an_engine_collection_keeps_its_names(tree: Copy, edits: list[tuple[str, str]], what: str, fix: str) -> None:
+    """The engine uses fields and enum values by name: two that swap their names swap their meaning."""
+    for old, new in edits:
+        tree.edit(OBJECTS, old, new)
+    findings = [found for found in tree.check().findings if found.code == "T112"]
+    assert (findings[0].path, findings[0].what, findings[0].fix) == (OBJECTS, what, fix)
+
+
+def test_the_first_version_has_what_the_engine_uses(tree: Copy) -> None:
+    """A project that has no earlier version to compare with cannot change the engine's types either."""
+    tree.edit(OBJECTS, "  uint64 number = 1;\n", "")
+    tree.edit(OBJECTS, "MIGRATION_STATE_ERROR = 3;", "MIGRATION_STATE_FAILED = 3;")
+    tree.edit(OBJECTS, "  string checksum = 4;\n", "  bytes checksum = 4;\n")
+    workspace = Workspace(tree.tree, GitHistory(tree.tree), current=compile_proto(tree.path(OBJECTS).read_bytes()))
+    types_rule.check(workspace)
+    assert [(found.code, found.what, found.fix) for found in workspace.findings] == [
+        (
+            "T112",
+            "MigrationState: number 3 is MIGRATION_STATE_FAILED, and the engine knows it as MIGRATION_STATE_ERROR",
+            "name it MIGRATION_STATE_ERROR again",
+        ),
+        (
+            "T112",
+            "ConfigValue.number, which the engine uses, is missing",
+            "declare `uint64 number = 1;` in the oneof value",
+        ),
+        (
+            "T112",
+            "MigrationEventValue.checksum, which the engine uses, is bytes",
+            "declare `string checksum = 4;`",
+        ),
+    ]
+
+
+def test_the_engine_types_of_the_gate_are_those_of_the_current_types() -> None:
+    """The gate compares with what the engine of this repository uses, and with nothing else."""
+    shapes = compile_proto((REPOSITORY / OBJECTS).read_bytes()).shapes
+    own = {part: {m["number"]: (m["name"], declared_type(m)) for m in shapes[part]["members"]} for part in ENGINE_TYPES}
+    assert own == ENGINE_TYPES
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "what", "fix"),
+    [
+        (
+            f"  {ROLE_FIELD}\n",
+            "",
+            "RoleValue.oid = 8 is deleted, and RoleValue does not reserve its number",
+            "write `reserved 8;` in RoleValue",
+        ),
+        (
+            "  ITEM_KIND_FUNCTION = 5;\n",
+            "",
+            "ItemKind.ITEM_KIND_FUNCTION = 5 is deleted, and ItemKind does not reserve its number",
+            "write `reserved 5;` in ItemKind",
+        ),
+        ("reserved 6, 7;", "reserved 7;", "ItemValue no longer reserves 6", "write `reserved 6;` in ItemValue"),
+    ],
+)
+def test_a_deleted_number_stays_reserved(tree: Copy, old: str, new: str, what: str, fix: str) -> None:
+    """The header of the proto promises it; a frozen version that a release has is left as it is."""
+    tree.edit(OBJECTS, old, new)
+    _, finding = tree.expect("S201", "T113")
+    assert (finding.path, finding.what, finding.fix) == (OBJECTS, what, fix)
+
+
+def test_an_edited_snapshot_is_the_only_finding(tree: Copy) -> None:
+    """What follows from an edit of a frozen file is not reported as mistakes of the versions after it."""
+    tree.edit(snapshot(20), "string create_sql = 4;", "bytes statement = 4;")
+    tree.only("S202", snapshot(20))
+
+
+def test_a_renamed_field_is_told_with_both_names(tree: Copy) -> None:
+    """Its old name is what people know it by."""
+    tree.edit(OBJECTS, ROLE_FIELD, "optional uint32 client_oid = 8;")
+    assert tree.only("S201", OBJECTS).what == "since v22: RoleValue.oid (8) renamed to client_oid"
+    tree.edit(OBJECTS, "uint32 client_oid = 8;", "uint64 client_oid = 8;")
+    finding = next(found for found in tree.check().findings if found.code == "S201")
+    assert finding.what == (
+        "since v22: RoleValue.oid (8) renamed to client_oid, changed from optional uint32 to optional uint64"
+    )
+
+
 def test_an_engine_collection_may_gain_a_field_and_no_action_covers_it(tree: Copy) -> None:
     """What old builds can read is allowed, and the engine's rows are no migration's business."""
     tree.edit(OBJECTS, "string holder = 3;", "string holder = 3;\n  optional string host = 4;")
@@ -194,7 +302,7 @@ def test_a_field_number_that_was_given_up_three_versions_ago_is_refused(tree: Co
     assert finding.fix == "give the new one a number that was never used, and reserve the old one"
     tree.write(NEWEST_SNAPSHOT, tree.read(OBJECTS))
     _, frozen = tree.expect("S202", "T110")
-    assert (frozen.path, frozen.what) == (NEWEST_SNAPSHOT, finding.what)
+    assert (frozen.path, frozen.what) == (OBJECTS, finding.what)
 
 
 def test_a_number_that_gets_another_name_and_type_in_one_step_is_refused(tree: Copy) -> None:
@@ -221,7 +329,7 @@ def test_a_name_in_json_is_part_of_the_types(tree: Copy) -> None:
     tree.edit(OBJECTS, ROLE_FIELD, 'optional uint32 oid = 8 [json_name = "oid"];')
     tree.assert_clean()
     tree.edit(OBJECTS, 'json_name = "oid"', 'json_name = "number"')
-    assert tree.only("S201", OBJECTS).what == "since v22: RoleValue.oid (8) changed"
+    assert tree.only("S201", OBJECTS).what == "since v22: RoleValue.oid (8) changed in its json_name"
 
 
 def test_a_field_that_is_only_renamed_keeps_its_number(tree: Copy) -> None:
@@ -249,7 +357,7 @@ def test_a_field_name_that_comes_back_needs_rows_that_are_rewritten(tree: Copy) 
     tree.next_version('wire_compatible("role")')
     finding = tree.only("M618", NEXT_STEP)
     assert finding.what == "`role`: RoleValue.create_db = 9 was 2 in v15"
-    assert 'per_row("role", …); or take a name that was never used' in finding.fix
+    assert 'per_row("role", …); or use a name that was never used' in finding.fix
     tree.write(
         NEXT_STEP,
         tree.read(NEXT_STEP)

@@ -1,5 +1,5 @@
 """The session that the tests of Spark use too."""
 
-from tests.spark.conftest import spark
+from tests.engine.spark.conftest import spark
 
 __all__ = ["spark"]

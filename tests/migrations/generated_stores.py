@@ -13,7 +13,7 @@ from hypothesis import strategies as st
 
 from catalog.migrations import legacy_json_objects as legacy
 from tests.migrations.plain import OLDEST, Plain, Row, Store, key_text, store_of, types
-from tests.unit.test_legacy_json_objects import rows as legacy_messages
+from tests.migrations.test_legacy_json_objects import rows as legacy_messages
 
 UINT64_MAX, UINT32_MAX, INT32_MAX = 2**64 - 1, 2**32 - 1, 2**31 - 1
 FIRST_ROLE_IDS = 17

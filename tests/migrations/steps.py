@@ -15,9 +15,9 @@ from google.protobuf.message import Message
 from pyspark.sql import DataFrame, SparkSession
 
 from catalog.actions import Columnar, Create, Frame, PerRow, Retire, WireCompatible
-from catalog.codec.columns import to_spark
-from catalog.codec.messages import codec_for
-from catalog.project import Build
+from catalog.engine.base.project import BuildVersion
+from catalog.engine.codec.columns import to_spark
+from catalog.engine.codec.message_codec import codec_for
 from catalog.upgrade import migration_from
 from catalog.version import parse_version
 from tests.migrations.plain import Store, Stored, collection_of, key_text, plain, read, stored, types
@@ -28,7 +28,7 @@ Rows = list[tuple[bytes, bytes]]
 
 def run(version: int, store: Store, spark: SparkSession | None = None) -> Store:
     """The store after the step that leads on from this version."""
-    module = migration_from(parse_version(version), Build(0))
+    module = migration_from(parse_version(version), BuildVersion(0))
     assert module is not None
     step = _Step(version, store, stored(version, store))
     for action in module.upgrade():

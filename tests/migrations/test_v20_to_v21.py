@@ -15,7 +15,7 @@ from tests.migrations.steps import framed, run
 OLD, NEW = 20, 21
 LARGEST = 2**64 - 1
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def item(schema: int, name: str = "i", kind: int = 1) -> Plain:

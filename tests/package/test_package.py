@@ -11,6 +11,7 @@ from pathlib import Path
 import pytest
 
 from tests.conftest import run
+from tests.environments import lend_environment
 
 BUILD = (sys.executable, "-m", "build", "--no-isolation", "--outdir", "out")
 
@@ -33,7 +34,7 @@ def test_a_wheel_built_from_an_sdist_built_from_a_clone_works(
         assert f"catalog/generated/{stem}_pb2.pyi" in names
     assert "catalog/_gate/check.py" in names
     assert "catalog/py.typed" in names
-    assert "catalog/spark/log4j2.properties" in names
+    assert "catalog/engine/spark/log4j2.properties" in names
     assert [name for name in names if not name.startswith(("catalog/", "pyspark_catalog/", "stash_catalog-"))] == []
     programs = environment(wheel)
     code = "from catalog.objects import RoleKey, RoleId; print(RoleKey(id=RoleId(user=1000)).SerializeToString().hex())"
@@ -51,33 +52,32 @@ def test_a_package_with_findings_is_not_built(clone: Path, target: str) -> None:
     _add_a_field(clone)
     printed = run(*BUILD, target, cwd=clone, expect=1)
     assert "S201 the current types changed without a new version" in printed
-    assert "the package is not built: mend the findings first" in printed
+    assert "the package was not built: resolve the findings first" in printed
     assert not list((clone / "out").glob("*"))
 
 
-def test_an_editable_install_with_findings_warns_and_works(clone: Path, environment: Callable[..., Path]) -> None:
+def test_an_editable_install_with_findings_warns_and_works(clone: Path, tmp_path: Path) -> None:
     """The cure is never locked out: the tools that mend a finding can be installed."""
     _add_a_field(clone)
-    programs = environment("-e", f"{clone}[gate]")
+    programs = lend_environment(tmp_path / "environment")
+    _install(programs, "-e", clone)
     code = "from catalog.objects import RoleValue; print(RoleValue(colour='red').colour)"
     assert run(programs / "python", "-c", code, cwd=clone) == "red\n"
 
 
 @pytest.mark.parametrize("installed", [True, False], ids=["installed", "not installed"])
-def test_a_field_is_added_by_the_recipe(
-    clone: Path, environment: Callable[..., Path], tmp_path: Path, *, installed: bool
-) -> None:
+def test_a_field_is_added_by_the_recipe(clone: Path, tmp_path: Path, *, installed: bool) -> None:
     """Edit, create, fill in as told, amend: the gate says what is left, and then that nothing is."""
+    programs = lend_environment(tmp_path / "environment")
     if installed:
         run(*BUILD, "--wheel", cwd=clone)
         (wheel,) = (clone / "out").glob("*.whl")
-        programs = environment(f"{wheel}[gate]")
+        _install(programs, wheel)
         create: tuple[str | Path, ...] = (programs / "catalog", "create")
         check: tuple[str | Path, ...] = (programs / "python", "-m", "catalog._gate", "--root", clone, "check")
     else:
-        python = environment("grpcio-tools==1.85.1") / "python"
-        create = (python, "-m", "build_tools", "snapshot")
-        check = (python, "-m", "build_tools", "check")
+        create = (programs / "python", "-m", "build_tools", "snapshot")
+        check = (programs / "python", "-m", "build_tools", "check")
     cwd = tmp_path if installed else clone
     assert "gate: clean" in run(*check, cwd=cwd)
     _add_a_field(clone)
@@ -116,6 +116,11 @@ def test_role() -> None:
     stored = v22.RoleValue(name="ann", permissions=1).SerializeToString()
     assert v23.RoleValue.FromString(stored) == v23.RoleValue(name="ann", permissions=1)
 '''
+
+
+def _install(programs: Path, *requirements: str | Path) -> None:
+    install = (sys.executable, "-m", "uv", "pip", "install", "-q", "--no-deps", "--python", programs / "python")
+    run(*install, *requirements, cwd=programs)
 
 
 def _add_a_field(clone: Path) -> None:

@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
+import re
 import shutil
 import sys
 from pathlib import Path
 
 from build_tools.check import check
-from build_tools.codegen import generate
-from build_tools.tree import find_tree
+from build_tools.project_tree import find_tree
+from build_tools.protos.codegen import generate
 from tests.conftest import ROOT, run
 
 
@@ -18,7 +19,8 @@ def test_two_projects_with_an_objects_proto_each_live_in_one_process(tmp_path: P
     shutil.copytree(ROOT / "proto", shop / "proto")
     shutil.rmtree(shop / "proto" / "old")
     (shop / "proto" / "old").mkdir()
-    types = (ROOT / "proto" / "objects.proto").read_text().replace("string name = 1;", "string label = 1;")
+    types = (ROOT / "proto" / "objects.proto").read_text()
+    types = re.sub(r"(message RoleValue \{[^}]*?string )name( = 1;)", r"\1label\2", types)
     (shop / "proto" / "objects.proto").write_text(types)
     (shop / "proto" / "old" / "objects_v1.proto").write_text(types)
     (shop / "pyproject.toml").write_text('[tool.catalog]\nproject = "shop"\n')

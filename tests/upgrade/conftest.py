@@ -8,11 +8,11 @@ from pathlib import Path
 import pytest
 from pyspark.sql import SparkSession
 
-from tests.spark.conftest import spark
+from tests.engine.spark.conftest import spark
 from tests.upgrade.upgraded import Upgraded, UpgradedStores
-from tests.volatile import volatile_folder
+from tests.volatile import tmp_path, volatile_folder
 
-__all__ = ["spark"]
+__all__ = ["spark", "tmp_path"]
 
 
 @pytest.fixture(scope="session")

@@ -20,19 +20,22 @@ from typing import Any
 from google.protobuf import json_format
 
 from catalog import open_catalog
-from catalog.builtin.declared import BuiltinName, Declared
-from catalog.builtin.plan import Mapped, Stored, plan
 from catalog.builtins import DECLARED
-from catalog.engine.journal import Journal
-from catalog.engine.run import upgrade
-from catalog.engine.step import Runner
+from catalog.engine.base.project import BuildVersion
+from catalog.engine.builtins.declaration import BuiltinName, Declaration
+from catalog.engine.builtins.plan import StoredBuiltin, StoredBuiltins, plan
+from catalog.engine.migrate.executor import upgrade
+from catalog.engine.migrate.step_runner import StepRunner
+from catalog.engine.migrate.system_rows import SystemRows
+from catalog.engine.spark.jobs import SparkJobs
+from catalog.engine.spark.session import find_session
+from catalog.engine.stash.recorded_types import record_name
+from catalog.engine.stash.registry import Registry, encode
+from catalog.engine.store.catalog import Catalog
+from catalog.engine.store.probed_place import PROBED
 from catalog.errors import UninstructedSchemaError
-from catalog.generator import generate
-from catalog.handle import Catalog
-from catalog.project import Build
-from catalog.spark.jobs import SparkJobs
-from catalog.spark.session import find_session
-from catalog.stash.collections import Registry
+from catalog.objects import ConfigKey
+from catalog.tools.generator import generate
 from catalog.upgrade import PROJECT
 from catalog.version import BUILD
 from tests.upgrade.stores import digest, log_of, rows_at
@@ -77,12 +80,14 @@ STEPS = {step_name(version): version for version in range(PROJECT.minimum, PROJE
 
 
 def dump(catalog: Catalog, as_of: int | None = None) -> dict[str, list[Any]]:
-    """Every row but the fence, as JSON."""
-    view, registry = catalog._stash.view(as_of), catalog._stash.head.registry  # noqa: SLF001
+    """Every row but the fence and what names the build and the place, as JSON."""
+    view, registry = catalog._stash.view(as_of), catalog._stash.registry  # noqa: SLF001
+    own = {encode(ConfigKey(name=name)) for name in (record_name(catalog.version), PROBED)}
     return {
         name: [
             [json_format.MessageToDict(part, preserving_proto_field_name=True) for part in collection.decode(*row)]
             for row in view.rows(name)
+            if name != "config" or row[0] not in own
         ]
         for name, collection in sorted(registry.by_name.items())
         if name != "fence_token"
@@ -104,21 +109,21 @@ def lacking() -> list[str]:
 
 def is_release(build: str) -> bool:
     """Whether a build is given to users: its version is a number and nothing else."""
-    return str(Build.parse(build)) == build
+    return str(BuildVersion.parse(build)) == build
 
 
 def read_released() -> ReleasedBuiltins:
     return ReleasedBuiltins(**json.loads(FINGERPRINTS.read_text(encoding="utf-8")))
 
 
-def require_instructions(declared: Declared, released: ReleasedBuiltins) -> None:
+def require_instructions(declared: Declaration, released: ReleasedBuiltins) -> None:
     """Refuse a schema that changed since the last release, and a builtin that went, without an instruction."""
     names = {
         text: BuiltinName(entry["schema_name"], entry["object_type"], entry["object_name"])
         for text, entry in released.builtins.items()
     }
-    mapped = {names[text]: Mapped(1, entry["fingerprint"], "s1") for text, entry in released.builtins.items()}
-    planned = plan(declared, Stored(Build.parse(released.release), None, mapped))
+    mapped = {names[text]: StoredBuiltin(1, entry["fingerprint"], "s1") for text, entry in released.builtins.items()}
+    planned = plan(declared, StoredBuiltins(BuildVersion.parse(released.release), None, mapped))
     present = {builtin.name for builtin in declared.builtins}
     for text, name in names.items():
         if name not in present and name not in planned.given_up:
@@ -126,7 +131,7 @@ def require_instructions(declared: Declared, released: ReleasedBuiltins) -> None
             raise UninstructedSchemaError(text, fingerprint, "none", released.release, str(declared.build))
 
 
-def write_released(declared: Declared) -> None:
+def write_released(declared: Declaration) -> None:
     """Record the builtins of a release, as soon as the build is one."""
     require_instructions(declared, read_released())
     builtins = {
@@ -168,8 +173,8 @@ def take_step(version: int) -> StepDigests:
         generate(PROJECT, store, version, ROWS, SEED)
         before, log = rows_at(store), log_of(store)
         state = log.state(log.verify())
-        journal = Journal(log, Registry.of(PROJECT.current_types), state.fence, state)
-        runner = Runner(journal, PROJECT, (str(store), {}), SparkJobs(lambda: find_session(None)))
+        journal = SystemRows(log, Registry.of(PROJECT.current_types), state.fence, state)
+        runner = StepRunner(journal, PROJECT, (str(store), {}), SparkJobs(lambda: find_session(None)))
         upgrade(runner, until=version + 1)
         return StepDigests(digest(before), digest(rows_at(store)))
 

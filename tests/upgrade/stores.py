@@ -7,16 +7,16 @@ import uuid
 from collections.abc import Iterable, Mapping
 from pathlib import Path
 
-from catalog.log.delta import DeltaLog
-from catalog.log.protocol import Change, Commit, FileKind, Mark, Operation
-from catalog.log.storage import open_storage
-from catalog.project import Project
-from catalog.stash.arrays import rows_table
-from catalog.stash.collections import Registry, encode
-from catalog.stash.constraints import Constraints
-from catalog.stash.identity import make_identity
-from catalog.stash.stash import Stash
-from catalog.stash.view import Bases, load_view
+from catalog.engine.base.project import Project
+from catalog.engine.log.data_files import rows_table
+from catalog.engine.log.delta import DeltaLog
+from catalog.engine.log.protocol import AppTxn, Commit, CommitRequest, FileKind, Operation
+from catalog.engine.stash.constraints import Constraints
+from catalog.engine.stash.registry import Registry, encode
+from catalog.engine.stash.stash import Stash
+from catalog.engine.stash.view import BaseFileCache, load_view
+from catalog.engine.storage.base import open_storage
+from catalog.engine.storage.identity import make_identity
 from catalog.upgrade import PROJECT
 from tests.migrations.plain import ENGINE, Store, Stored, plain, stored
 
@@ -37,8 +37,10 @@ def load(store: Path, version: int, rows: Store, project: Project = PROJECT) -> 
         for name, own in {**stored(version, rows), "config": [number]}.items()
         if own
     ]
-    change = Change(Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), marks={Mark.STASH_VERSION: version})
-    log.compare_and_append(stash.head.state, change)
+    change = CommitRequest(
+        Operation.TRANSACTION, uuid.uuid4().hex, tuple(files), app_txns={AppTxn.STASH_VERSION: version}
+    )
+    log.compare_and_append(stash.state, change)
     make_identity(open_storage(str(store), {}), project.name)
 
 
@@ -49,7 +51,7 @@ def log_of(store: Path) -> DeltaLog:
 def rows_at(store: Path, ts: int | None = None) -> Stored:
     """The rows at a ts, by default now, as bytes; the engine's own are left out."""
     log = log_of(store)
-    view = load_view(Bases(log), log.state(log.verify() if ts is None else ts))
+    view = load_view(BaseFileCache(log), log.state(log.verify() if ts is None else ts))
     return {name: list(view.rows(name)) for name in sorted(view.collections() - ENGINE)}
 
 
@@ -65,7 +67,7 @@ def steps_of(store: Path) -> dict[int, Commit]:
     """The commits that took a store on, by the version that each led to."""
     log = log_of(store)
     commits = log.commits(0, log.verify())
-    return {c.marks[Mark.STASH_VERSION]: c for c in commits if c.operation is Operation.MIGRATE}
+    return {c.app_txns[AppTxn.STASH_VERSION]: c for c in commits if c.operation is Operation.MIGRATE}
 
 
 def files_of(store: Path) -> dict[str, bytes]:

@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import pytest
 
-from catalog.log.protocol import FileKind, Operation
-from catalog.stash.collections import Registry
-from catalog.stash.fsck import fsck
+from catalog.engine.log.protocol import FileKind, Operation
+from catalog.engine.stash.registry import Registry
+from catalog.tools.fsck.stash import fsck
 from catalog.upgrade import PROJECT
 from tests.migrations.oracles import ORACLES
 from tests.migrations.oracles import upgraded as by_oracles
@@ -15,7 +15,7 @@ from tests.upgrade.golden import COMMAND, read_digests, step_name
 from tests.upgrade.stores import digest, log_of, steps_of
 from tests.upgrade.upgraded import Upgraded, UpgradedStores
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 OLD = range(PROJECT.minimum, PROJECT.current)
 FOUND_BY_ORACLES = max(ORACLES) + 1

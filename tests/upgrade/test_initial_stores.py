@@ -8,12 +8,12 @@ import pytest
 from pyspark.sql import SparkSession
 
 from catalog import open_catalog
-from catalog.builtin.records import STORAGE
+from catalog.engine.stash.engine_rows import STORAGE
 from catalog.upgrade import PROJECT
 from tests.migrations.plain import Store, golden
 from tests.upgrade.stores import load, plain_at
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 @pytest.fixture(scope="module")

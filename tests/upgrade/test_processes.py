@@ -12,10 +12,9 @@ from pathlib import Path
 import pytest
 
 from catalog import STASH_VERSION, open_catalog
-from catalog.engine.plan import plan_step
-from catalog.generator import generate
-from catalog.log.protocol import Mark
-from catalog.log.protocol import State as LogState
+from catalog.engine.log.protocol import AppTxn, LogState
+from catalog.engine.migrate.plan import plan_step
+from catalog.tools.generator import generate
 from catalog.upgrade import PROJECT
 from tests.migrations.plain import ENGINE, golden
 from tests.upgrade.stores import load, log_of, rows_at, steps_of
@@ -82,7 +81,7 @@ def test_steps_that_touch_no_row_take_a_store_on_without_spark(open_apart: Open,
         assert {file.collection for file in step.adds} <= ENGINE
         assert step.removed_paths == ()
     state = log_of(store).state(steps[STASH_VERSION].version)
-    assert state.marks[Mark.STASH_VERSION] == STASH_VERSION
+    assert state.app_txns[AppTxn.STASH_VERSION] == STASH_VERSION
     assert files.keys() <= state.files.keys()
     assert rows_at(store, state.version) == before, "builtins come after the steps"
 
@@ -96,7 +95,6 @@ def test_steps_that_rewrite_rows_start_spark(open_apart: Open, tmp_path: Path) -
 
 
 @pytest.mark.spark
-@pytest.mark.xdist_group("spark")
 def test_an_upgrade_prints_nothing(tmp_path: Path) -> None:
     """Neither Spark nor anything else has a word for the terminal, where some programs say more than to a file."""
     store = tmp_path / "store"

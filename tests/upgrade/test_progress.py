@@ -10,7 +10,7 @@ from catalog.upgrade import PROJECT
 from tests.upgrade.golden import step_name
 from tests.upgrade.upgraded import Upgraded
 
-pytestmark = [pytest.mark.spark, pytest.mark.xdist_group("spark")]
+pytestmark = pytest.mark.spark
 
 
 def test_each_step_begins_and_ends_in_order(oldest: Upgraded) -> None:

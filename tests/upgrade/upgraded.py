@@ -9,10 +9,10 @@ from pathlib import Path
 from pyspark.sql import SparkSession
 
 from catalog import open_catalog
-from catalog.engine.plan import StepPlan
-from catalog.engine.progress import Counts
-from catalog.generator import generate
-from catalog.notices import Notice, StepAdvanced, StepBegan, StepCommitted
+from catalog.engine.migrate.plan import StepPlan
+from catalog.engine.migrate.step_progress import Counts
+from catalog.events import Event, StepAdvanced, StepBegan, StepCommitted
+from catalog.tools.generator import generate
 from catalog.upgrade import PROJECT
 from tests.migrations.plain import Store
 from tests.upgrade.golden import ROWS, SEED
@@ -23,12 +23,12 @@ from tests.upgrade.stores import log_of, plain_at, rows_at, steps_of
 class Told:
     """Everything that an upgrade told, in order."""
 
-    notices: list[Notice] = field(default_factory=list)
+    notices: list[Event] = field(default_factory=list)
     began_steps: list[StepPlan] = field(default_factory=list)
     advances: dict[str, list[tuple[int, int]]] = field(default_factory=dict)
     ended_steps: list[tuple[StepPlan, Mapping[str, Counts]]] = field(default_factory=list)
 
-    def __call__(self, notice: Notice) -> None:
+    def __call__(self, notice: Event) -> None:
         self.notices.append(notice)
         match notice:
             case StepBegan(plan):

@@ -1,1 +1,0 @@
-"""Builtin collections: those that software brings along, and how their schemas change between builds."""

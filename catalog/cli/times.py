@@ -1,9 +1,0 @@
-"""Times as people read them."""
-
-from __future__ import annotations
-
-from datetime import UTC, datetime
-
-
-def shown_time(at_ms: int) -> str:
-    return datetime.fromtimestamp(at_ms / 1000, UTC).strftime("%Y-%m-%d %H:%M:%SZ")

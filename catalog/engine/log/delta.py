@@ -1,0 +1,498 @@
+"""The log on Delta Lake.
+
+The storage decides which commit takes a version: a local entry is linked to its name, which fails if there is one of
+that name; in an object store delta-rs puts it on the same condition. Neither is trusted with anything else: this module
+validates before, makes durable what was written, and reads the log after any exception to learn the outcome.
+"""
+
+from __future__ import annotations
+
+import re
+import time
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
+from typing import TYPE_CHECKING
+
+from catalog.engine.base.fence import Fence
+from catalog.engine.base.lazy_arrow import pa
+from catalog.engine.base.rust_panic import is_panic
+from catalog.engine.base.steady_clock import steady_s
+from catalog.engine.log.archive import Archive
+from catalog.engine.log.commit_rules import attempt, check_change, check_size, committed, sealing
+from catalog.engine.log.data_files import (
+    check_rows,
+    decode_row_list,
+    decode_rows,
+    describe,
+    describe_tail,
+    encode_rows,
+    encode_tail,
+    is_data_file,
+    name_file,
+)
+from catalog.engine.log.delta_entries import (
+    ARCHIVE_FOLDER,
+    LOG_FOLDER,
+    archived,
+    checkpoint_path,
+    clock_path,
+    commit_entry,
+    entry_path,
+)
+from catalog.engine.log.parquet_footers import read_groups
+from catalog.engine.log.protocol import (
+    Commit,
+    CommitRequest,
+    DataFile,
+    FaultHook,
+    FaultPoint,
+    FileKind,
+    LogState,
+    Operation,
+    Row,
+    RowGroup,
+    no_fault,
+)
+from catalog.engine.log.state_reader import LAST_CHECKPOINT, StateReader
+from catalog.engine.storage.base import NOTHING, Storage, StoredFile, map_concurrently, open_storage, place_ms
+from catalog.engine.storage.object_store import delta_options
+from catalog.errors import (
+    CatalogError,
+    CheckpointMismatchError,
+    CommitFailedError,
+    ConflictError,
+    CorruptFileError,
+    DamagedError,
+    FilesLostError,
+    ForeignTableError,
+    IndeterminateError,
+    MissingFileError,
+    NoStoreError,
+    RetiredError,
+    StoreUnreachableError,
+    TornLogError,
+)
+from catalog.errors.redaction import redact, redacted_cause, secrets_of
+
+if TYPE_CHECKING:
+    from deltalake import DeltaTable  # noqa: TID251 - a type
+
+_BATCH = 64
+"""Entries that are read at once."""
+_HELD_FOR = 20
+"""Commits after which what was opened is read again, from the last checkpoint on; a kept table slows down."""
+_STALLED_S = 60
+"""A commit over the network that took longer may have landed below the retention frontier, where no reader looks."""
+
+
+class DeltaLog:
+    """One Delta table, on any storage. Picklable: another process opens it again by its URI and options."""
+
+    def __init__(
+        self,
+        uri: str,
+        options: Mapping[str, str] | None = None,
+        *,
+        reached: FaultHook = no_fault,
+        clock: Callable[[], float] = time.time,
+    ) -> None:
+        self._storage: Storage = open_storage(uri, options or {})
+        self._options = dict(options or {})
+        self._delta_options = delta_options(self._options)
+        self._reached = reached
+        self._clock = clock
+        self._archive = Archive(self._storage, reached)
+        self._reader = StateReader(self._storage, self._archive)
+        self._settled = -1
+        self._read: int | None = None
+        """The newest version whose state was read."""
+        self._held: tuple[int, DeltaTable] | None = None
+        self.uri = self._storage.uri
+
+    def __reduce__(self) -> tuple[type[DeltaLog], tuple[str, dict[str, str]]]:
+        return DeltaLog, (self.uri, self._options)
+
+    def now_ms(self) -> int:
+        return int(self._clock() * 1000)
+
+    def place_ms(self) -> int:
+        return place_ms(self._storage, clock_path(self._read or 0))
+
+    def entry_times(self, first: int, last: int) -> Iterator[tuple[int, int]]:
+        for start in range(first, last + 1, _BATCH):
+            versions = range(start, min(start + _BATCH, last + 1))
+            for version, written_ms in zip(
+                versions, map_concurrently(self._storage, self._archive.modified_ms, versions), strict=True
+            ):
+                if written_ms is None:
+                    return
+                yield version, written_ms
+
+    def create(self, txid: str) -> bool:
+        if self._reader.last_checkpoint() is not None or any(self._archive.listed()):
+            self.verify()
+            return False
+        try:
+            self._check_empty()
+        except ForeignTableError:
+            if not any(self._archive.listed()):
+                raise
+            self.verify()  # another process made and filled the log since we looked
+            return False
+        self._storage.prepare(LOG_FOLDER)
+        change = CommitRequest(Operation.CREATE, txid)
+        try:
+            with self._attempt(0, change, _cannot_seal):
+                self._reached(FaultPoint.CREATE_BEFORE_LOG)
+                self._create_table(change)
+                self._reached(FaultPoint.CREATE_AFTER_LOG)
+        except ConflictError:
+            return False
+        self._settle(0)
+        return True
+
+    def verify(self) -> int:
+        while True:
+            head = self._reader.newest()
+            try:
+                self.commit(head)
+            except RetiredError:
+                if self._reader.newest() == head:
+                    raise
+                continue  # it was retired before it was read
+            gaps = self._reader.gaps(head)
+            if lost := next(filter(self._reader.is_lost, gaps), None):
+                raise TornLogError(self.uri, lost, "it is missing, and later ones are there")
+            if not any(map(self._archive.holds, gaps)):  # else they were committed, with later ones, since we looked
+                return head
+
+    def head(self, known: int) -> int:
+        found = self._reader.walk(known)
+        return self._reader.newest() if found is None else found
+
+    def commit(self, version: int) -> Commit:
+        return self._reader.commit(version)
+
+    def commits(self, first: int, last: int) -> Iterator[Commit]:
+        for start in range(first, last + 1, _BATCH):
+            found = map_concurrently(self._storage, self.commit, range(start, min(start + _BATCH, last + 1)))
+            self._reader.require_unexpired(start)
+            yield from found
+
+    def state(self, version: int) -> LogState:
+        found = self._reader.state(version)
+        self._read = max(version, self._read or 0)
+        return found
+
+    def write(self, collection: str, kind: FileKind, fence: Fence, rows: pa.Table) -> DataFile:
+        check_rows(collection, kind, rows)
+        content = encode_rows(rows)
+        return describe(self._write(collection, kind, fence, content), content.nbytes, rows)
+
+    def write_tail(self, collection: str, fence: Fence, rows: Sequence[Row]) -> DataFile:
+        content = encode_tail(collection, rows)
+        return describe_tail(self._write(collection, FileKind.TAIL, fence, content), content.nbytes, rows)
+
+    def _write(self, collection: str, kind: FileKind, fence: Fence, content: memoryview) -> str:
+        path = name_file(collection, kind, fence, content)
+        self._reached(FaultPoint.WRITE_BEFORE_FILE)
+        self._storage.write(path, content)
+        self._reached(FaultPoint.WRITE_AFTER_FILE)
+        return path
+
+    def read(
+        self, file: DataFile, columns: Sequence[str] | None = None, groups: Sequence[int] | None = None
+    ) -> pa.Table:
+        return decode_rows(self.uri, file, self._content(file), columns, groups)
+
+    def rows(self, file: DataFile) -> list[Row]:
+        return decode_row_list(self.uri, file, self._content(file))
+
+    def _content(self, file: DataFile) -> bytes:
+        content = self._storage.read(file.path)
+        if content is None:
+            raise MissingFileError(self.uri, file.path)
+        return content
+
+    def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
+        def read_end(count: int) -> bytes:
+            end = self._storage.read_range(file.path, file.size - count, file.size)
+            if end is None:
+                raise MissingFileError(self.uri, file.path)
+            if len(end) != count:
+                raise CorruptFileError(self.uri, file.path, f"it has fewer bytes than {file.size}")
+            return end
+
+        return read_groups(self.uri, file, read_end, lambda: self.read(file, ["key"]))
+
+    def compare_and_append(self, expected: LogState, change: CommitRequest) -> Commit:
+        check_change(expected, change)
+        started_s = steady_s()
+        for file, size in self._sizes(change):
+            check_size(self.uri, file, size)
+        append = self._appender(expected)
+        version, now_ms = expected.version + 1, self.now_ms()
+        try:
+            self._settle(expected.version)  # else a power cut could leave this commit, and not the one it builds on
+        except StoreUnreachableError as error:
+            if not self._archive.is_current(expected.version):  # archived meanwhile, since others committed more
+                raise ConflictError(self.uri, expected.version, self.head(expected.version)) from error
+            raise CommitFailedError(self.uri, version, error.what) from error
+        with self._attempt(version, change, lambda: self._seal(expected, change)):
+            self._reached(FaultPoint.COMMIT_BEFORE_LOG)
+            append(change, now_ms)
+            self._reached(FaultPoint.COMMIT_AFTER_LOG)
+        try:
+            self._settle(version)
+            self._reached(FaultPoint.COMMIT_AFTER_SYNC)
+            self._check_landed(expected, change, started_s)
+            self._check_kept(version, change, started_s)
+        except (ConflictError, FilesLostError):
+            raise
+        except Exception as error:
+            found = error.what if isinstance(error, CatalogError) else str(error)
+            raise IndeterminateError(self.uri, version, change.txid, f"not known to be durable: {found}") from error
+        return committed(version, change, now_ms)
+
+    def checkpoint(self, version: int) -> None:
+        try:
+            self.state(version)  # a damaged entry must not be made a part of a checkpoint
+            if not self._archive.is_current(version):
+                return  # there are newer checkpoints
+            self._make_checkpoint(version)
+        except (RetiredError, StoreUnreachableError):
+            if self._archive.is_current(version):
+                raise
+            return  # the same: other processes made them, and archived this one, meanwhile
+        self._reached(FaultPoint.CHECKPOINT_AFTER)
+        self._archive.put()
+
+    def _make_checkpoint(self, version: int) -> None:
+        self._reached(FaultPoint.CHECKPOINT_BEFORE)
+        with self._translated("checkpoint"):
+            self._open(version).create_checkpoint()
+        self._reached(FaultPoint.CHECKPOINT_AFTER_FILE)
+        self._storage.write_again(checkpoint_path(version))
+        with self._unless_gone(LAST_CHECKPOINT):  # a hint
+            self._storage.settle(LAST_CHECKPOINT)
+
+    def last_checkpoint(self) -> int:
+        return self._reader.last_checkpoint() or 0
+
+    def checkpoints(self) -> Iterator[tuple[int, LogState | CatalogError]]:
+        return self._reader.checkpoints()
+
+    def expire(self, before: int) -> None:
+        """Delete what lies before the second newest checkpoint before the version, in case the newest is damaged."""
+        usable = self._usable(before)
+        if len(usable) < 2:  # noqa: PLR2004 - one to use, one in reserve
+            return
+        reserve, newest = usable
+        try:
+            is_same = self._reader.state_from(newest, newest) == self._reader.state_from(reserve, newest)
+        except DamagedError:
+            if self._usable(before) == usable and self._reader.newest_state().frontier <= before:
+                raise
+            return  # another process expires as much, or more, meanwhile
+        if not is_same:
+            raise CheckpointMismatchError(self.uri, reserve, newest)
+        for kept in usable:  # a sync of them may have failed when they were made
+            self._write_again(checkpoint_path(kept))
+        for path in self._archive.before(reserve):
+            self._reached(FaultPoint.EXPIRE_BEFORE_ENTRY)
+            self._storage.delete(path)
+
+    def _usable(self, before: int) -> list[int]:
+        """Return the two newest checkpoints up to a version."""
+        return [version for version in self._archive.listed()[1] if version <= before][-2:]
+
+    def files(self) -> Iterator[StoredFile]:
+        return (entry for entry in self._storage.entries(LOG_FOLDER, ARCHIVE_FOLDER) if is_data_file(entry.path))
+
+    def delete(self, paths: Sequence[str]) -> None:
+        def delete(path: str) -> None:
+            self._reached(FaultPoint.DELETE_BEFORE_FILE)
+            self._storage.delete(path)
+
+        map_concurrently(self._storage, delete, paths)
+
+    def _create_table(self, change: CommitRequest) -> None:
+        from catalog.engine.log.delta_table import create_table  # noqa: PLC0415 - a log that is there needs no delta-rs
+
+        create_table(self.uri, self._delta_options, change, self.now_ms())
+
+    def _check_empty(self) -> None:
+        """Refuse to make a log among files of others; leftovers of a crashed attempt are allowed."""
+        found = self._storage.found()
+        if found not in {None, NOTHING}:
+            raise NoStoreError(self.uri, f"{found}")
+        if not self._storage.remote and (escape := re.search("%[0-9A-Fa-f]{2}", self.uri)):
+            raise NoStoreError(self.uri, f"{escape[0]} in a path is taken for another character by delta-rs")
+        other = next((path for path in self._storage.paths("") if not path.startswith(LOG_FOLDER)), None)
+        if other is not None:
+            raise ForeignTableError(self.uri, f"it holds other files, such as {other}")
+
+    def _appender(self, expected: LogState) -> Callable[[CommitRequest, int], None]:
+        """Return the function that commits after the expected version; nothing is under way yet if this fails."""
+        if self._storage.remote:
+            return partial(self._append_by_table, self._open_to_append(expected), expected)
+        following = expected.version + 1
+        if self._storage.size(entry_path(following)) is not None or not self._archive.is_current(expected.version):
+            raise ConflictError(self.uri, expected.version, self.head(expected.version))
+        if self._read is None or expected.version - self._read >= _HELD_FOR:
+            try:
+                self.state(expected.version)  # nothing is added to a log that nobody could read any more
+            except RetiredError as error:
+                raise ConflictError(self.uri, expected.version, self.head(expected.version)) from error
+        return partial(self._append_by_link, expected)
+
+    def _append_by_link(self, expected: LogState, change: CommitRequest, now_ms: int) -> None:
+        version = expected.version + 1
+        if not self._storage.create(entry_path(version), commit_entry(expected, change, now_ms)):
+            raise FileExistsError(f"there is an entry {version}")
+        self._settled = version
+
+    def _append_by_table(self, table: DeltaTable, expected: LogState, change: CommitRequest, now_ms: int) -> None:
+        from catalog.engine.log.delta_table import append  # noqa: PLC0415 - as above
+
+        append(table, expected, change, now_ms)
+
+    def _open_to_append(self, expected: LogState) -> DeltaTable:
+        """Open the table at its newest version, if that is the expected one."""
+        held, self._held = self._held, None
+        if held is not None and 0 <= expected.version - held[0] < _HELD_FOR and self._caught_up(held[1], expected):
+            opened, table = held
+        else:
+            opened, table = expected.version, self._open(None)
+        if table.version() != expected.version:
+            raise ConflictError(self.uri, expected.version, table.version())
+        self._held = opened, table
+        return table
+
+    def _caught_up(self, table: DeltaTable, expected: LogState) -> bool:
+        """Tell if a table that was opened for an earlier commit can be used; if in doubt, it cannot.
+
+        delta-rs does not promise to distinguish a log whose next entries are gone from one that has none. They go in
+        order: while the expected entry is there, so is whatever follows it.
+        """
+        try:
+            table.update_incremental()
+            return self._archive.is_current(expected.version)
+        except Exception:  # noqa: BLE001 - opening anew tells what is wrong
+            return False
+
+    def _open(self, version: int | None) -> DeltaTable:
+        """Open the table with delta-rs, which knows no archive and gives up at a damaged checkpoint.
+
+        If that fails although the state can be read, bring back what delta-rs needs from the archive, and remove
+        damaged checkpoints.
+        """
+        from catalog.engine.log.delta_table import open_table  # noqa: PLC0415 - as above
+
+        try:
+            with self._translated("open"):
+                return open_table(self.uri, self._delta_options, version)
+        except StoreUnreachableError as error:
+            newest = self.verify()
+            usable, damaged = self._reader.usable_checkpoint(newest if version is None else version)
+            try:
+                self.state(newest)
+            except DamagedError as worse:
+                raise (damaged[0] if damaged else worse) from error
+        self._archive.bring_back(usable)
+        for checkpoint in damaged:
+            path = checkpoint_path(checkpoint.version)
+            self._storage.delete(path)
+            self._storage.delete(archived(path))
+        if self._reader.last_checkpoint() != usable:
+            self._storage.delete(LAST_CHECKPOINT)
+        with self._translated("open"):
+            return open_table(self.uri, self._delta_options, version)
+
+    def _check_landed(self, expected: LogState, change: CommitRequest, started_s: float) -> None:
+        """Refuse a commit that took the name of an entry which had left the log; quick if none has left, as is the
+        rule.
+        """
+        quick = self._storage.remote and steady_s() - started_s <= _STALLED_S
+        if quick or self._archive.is_current(expected.version):
+            return
+        landed = self._reader.probe(expected.version + 1)
+        if landed is None or not self._archive.holds(expected.version):
+            checkpoints = self._archive.listed()[1]
+            if landed is not None and landed.txid == change.txid and checkpoints and landed.version < checkpoints[0]:
+                self._storage.delete(entry_path(landed.version))  # nothing leads to it, or it has expired
+            raise LookupError("the log was expired beyond it meanwhile")
+        if landed.txid != change.txid:
+            self._storage.delete(entry_path(landed.version))
+            raise ConflictError(self.uri, expected.version, self.head(landed.version))
+
+    def _check_kept(self, version: int, change: CommitRequest, started_s: float) -> None:
+        """Look again if the files of a commit that landed are there.
+
+        Maintenance of this build deletes none of them. An earlier build, whose clock tells it the age of files, or
+        another program may. Over the network only a commit that took long is looked at again.
+        """
+        if self._storage.remote and steady_s() - started_s <= _STALLED_S:
+            return
+        lost = next((file.path for file, size in self._sizes(change) if size != file.size), None)
+        if lost is not None:
+            raise FilesLostError(self.uri, version, lost)
+
+    def _sizes(self, change: CommitRequest) -> Iterator[tuple[DataFile, int | None]]:
+        sizes = map_concurrently(self._storage, self._storage.size, [file.path for file in change.adds])
+        return zip(change.adds, sizes, strict=True)
+
+    def _attempt(self, version: int, change: CommitRequest, seal: Callable[[], bool]) -> AbstractContextManager[None]:
+        def probe() -> Commit | None:
+            self._reached(FaultPoint.COMMIT_PROBE)
+            return self._reader.probe(version)
+
+        can_arrive_late = self._storage.remote
+        late, secrets = seal if can_arrive_late else None, secrets_of(self._options, self.uri)
+        return attempt(self.uri, version, change, probe=probe, seal=late, secrets=secrets)
+
+    def _seal(self, expected: LogState, change: CommitRequest) -> bool:
+        self._reached(FaultPoint.COMMIT_SEAL)
+        entry = commit_entry(expected, sealing(change), self.now_ms())
+        return self._storage.create(entry_path(expected.version + 1), entry)
+
+    def _settle(self, version: int) -> None:
+        """Make an entry of any process durable before anything is built on it."""
+        if version > self._settled:
+            path = entry_path(version)
+            make_durable = self._storage.settle if version else self._storage.write_again  # the first is of delta-rs
+            with self._unless_gone(path, archived(path)):
+                make_durable(path)
+            self._settled = version
+
+    def _write_again(self, path: str) -> None:
+        """Write a checkpoint again where it is, in the log or in the archive."""
+        for place in (path, archived(path)):
+            with self._unless_gone(place):
+                if self._storage.size(place) is not None:
+                    self._storage.write_again(place)
+
+    @contextmanager
+    def _unless_gone(self, path: str, moved_to: str = "") -> Iterator[None]:
+        """Let a file fail to be made durable that another process has removed meanwhile, or moved."""
+        try:
+            yield
+        except StoreUnreachableError:
+            if self._storage.size(path) is not None or (moved_to and self._storage.size(moved_to) is None):
+                raise
+
+    @contextmanager
+    def _translated(self, verb: str) -> Iterator[None]:
+        try:
+            yield
+        except BaseException as error:
+            if not (isinstance(error, Exception) or is_panic(error)):
+                raise
+            secrets = secrets_of(self._options, self.uri)
+            reason = redact(str(error), secrets)
+            raise StoreUnreachableError(self.uri, verb, reason) from redacted_cause(error, secrets)
+
+
+def _cannot_seal() -> bool:
+    raise LookupError("the first entry makes the table, and nothing else can take its place")

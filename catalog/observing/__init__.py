@@ -1,1 +1,0 @@
-"""Observers of notices that write them down: log lines, metrics for Prometheus, a file that says the store is ready."""

@@ -1,0 +1,1 @@
+"""`catalog new`: `scaffold` writes a project from the files in `template/`."""
