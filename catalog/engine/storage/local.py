@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import errno
 import os
+import stat
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager, suppress
 from pathlib import Path
@@ -34,12 +35,15 @@ class LocalStorage:
 
     def found(self) -> str | None:
         with self._translated("look at", ""):
-            if self._root.is_dir():
-                return None
-            if self._root.exists():
-                return "it is a file"
-            above = next(folder for folder in self._root.parents if folder.exists())
-            return NOTHING if above.is_dir() else f"{above} is a file"
+            for folder in (self._root, *self._root.parents):
+                try:
+                    is_folder = stat.S_ISDIR(folder.stat().st_mode)  # one look: another process may make it meanwhile
+                except (FileNotFoundError, NotADirectoryError):
+                    continue
+                if folder == self._root:
+                    return None if is_folder else "it is a file"
+                return NOTHING if is_folder else f"{folder} is a file"
+            return NOTHING
 
     def prepare(self, folder: str) -> None:
         with self._translated("make", folder):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import threading
 import time
 from collections.abc import Callable
@@ -144,7 +145,10 @@ def test_a_flipped_bit_of_an_entry_is_restored(place: StorePlace, bit: int, age:
 
 @pytest.mark.parametrize("bit", [0, 2000, 5200, 9000, 14_000])
 def test_a_flipped_bit_of_the_first_entry_is_restored(place: StorePlace, bit: int) -> None:
-    """There is no state before it, and its digest is proof enough."""
+    """There is no state before it, and its digest is proof enough.
+
+    What delta-rs notes for people (`operationParameters`) is in no digest: a bit of it is restored to a text that reads.
+    """
     path = entry(place, 0)
     whole = path.read_bytes()
     altered = bytearray(whole)
@@ -152,8 +156,15 @@ def test_a_flipped_bit_of_the_first_entry_is_restored(place: StorePlace, bit: in
     path.write_bytes(altered)
     if diagnose(place, heartbeat_s=BEAT).damaged is not None:  # else it is in a field that no reader of rows uses
         restore(place, path)
-        assert path.read_bytes() == whole
+        assert facts(path.read_bytes()) == facts(whole)
     assert settings(place) == ALL
+
+
+def facts(entry: bytes) -> list[object]:
+    """Return what an entry says, but for what delta-rs notes for people."""
+    first, *others = (json.loads(line) for line in entry.splitlines())
+    first["commitInfo"].pop("operationParameters", None)
+    return [first, *others]
 
 
 @pytest.mark.parametrize("damage", [lambda raw: raw[:-5], lambda raw: raw[: raw.index(b"\n") + 1]])
