@@ -2,6 +2,7 @@
 
 - `protocol`: a log as its callers know it: state, commit, the outcome of a commit
 - `delta`: the log on Delta Lake
+- `held_table`: the table of a log in delta-rs, opened and held open
 - `delta_table`: Delta tables through delta-rs; the only module that imports `deltalake`
 - `place`: the address of a store: its storage, identity, logs and version
 - `replica`: the newest state of a log that a process has seen, followed and appended to

@@ -12,11 +12,9 @@ import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
-from typing import TYPE_CHECKING
 
 from catalog.engine.base.fence import Fence
 from catalog.engine.base.lazy_arrow import pa
-from catalog.engine.base.rust_panic import is_panic
 from catalog.engine.base.steady_clock import steady_s
 from catalog.engine.log.archive import Archive
 from catalog.engine.log.commit_rules import attempt, check_change, check_size, committed, sealing
@@ -40,6 +38,7 @@ from catalog.engine.log.delta_entries import (
     commit_entry,
     entry_path,
 )
+from catalog.engine.log.held_table import HELD_COMMITS_MAX, HeldTable
 from catalog.engine.log.parquet_footers import read_groups
 from catalog.engine.log.protocol import (
     Commit,
@@ -56,7 +55,6 @@ from catalog.engine.log.protocol import (
 )
 from catalog.engine.log.state_reader import LAST_CHECKPOINT, StateReader
 from catalog.engine.storage.base import NOTHING, Storage, StoredFile, map_concurrently, open_storage, place_ms
-from catalog.engine.storage.object_store import delta_options
 from catalog.errors import (
     CatalogError,
     CheckpointMismatchError,
@@ -71,17 +69,11 @@ from catalog.errors import (
     NoStoreError,
     RetiredError,
     StoreUnreachableError,
-    TornLogError,
 )
-from catalog.errors.redaction import redact, redacted_cause, secrets_of
-
-if TYPE_CHECKING:
-    from deltalake import DeltaTable  # noqa: TID251 - a type
+from catalog.errors.redaction import secrets_of
 
 _BATCH = 64
 """Entries that are read at once."""
-_HELD_FOR = 20
-"""Commits after which what was opened is read again, from the last checkpoint on; a kept table slows down."""
 _STALLED_S = 60
 """A commit over the network that took longer may have landed below the retention frontier, where no reader looks."""
 
@@ -99,15 +91,12 @@ class DeltaLog:
     ) -> None:
         self._storage: Storage = open_storage(uri, options or {})
         self._options = dict(options or {})
-        self._delta_options = delta_options(self._options)
         self._reached = reached
         self._clock = clock
         self._archive = Archive(self._storage, reached)
         self._reader = StateReader(self._storage, self._archive)
+        self._table = HeldTable(self._storage, self._options, self._archive, self._reader)
         self._settled = -1
-        self._read: int | None = None
-        """The newest version whose state was read."""
-        self._held: tuple[int, DeltaTable] | None = None
         self.uri = self._storage.uri
 
     def __reduce__(self) -> tuple[type[DeltaLog], tuple[str, dict[str, str]]]:
@@ -117,7 +106,7 @@ class DeltaLog:
         return int(self._clock() * 1000)
 
     def place_ms(self) -> int:
-        return place_ms(self._storage, clock_path(self._read or 0))
+        return place_ms(self._storage, clock_path(self._reader.newest_read or 0))
 
     def entry_times(self, first: int, last: int) -> Iterator[tuple[int, int]]:
         for start in range(first, last + 1, _BATCH):
@@ -145,7 +134,7 @@ class DeltaLog:
         try:
             with self._attempt(0, change, _cannot_seal):
                 self._reached(FaultPoint.CREATE_BEFORE_LOG)
-                self._create_table(change)
+                self._table.create(change, self.now_ms())
                 self._reached(FaultPoint.CREATE_AFTER_LOG)
         except ConflictError:
             return False
@@ -153,19 +142,7 @@ class DeltaLog:
         return True
 
     def verify(self) -> int:
-        while True:
-            head = self._reader.newest()
-            try:
-                self.commit(head)
-            except RetiredError:
-                if self._reader.newest() == head:
-                    raise
-                continue  # it was retired before it was read
-            gaps = self._reader.gaps(head)
-            if lost := next(filter(self._reader.is_lost, gaps), None):
-                raise TornLogError(self.uri, lost, "it is missing, and later ones are there")
-            if not any(map(self._archive.holds, gaps)):  # else they were committed, with later ones, since we looked
-                return head
+        return self._reader.verify()
 
     def head(self, known: int) -> int:
         found = self._reader.walk(known)
@@ -181,9 +158,7 @@ class DeltaLog:
             yield from found
 
     def state(self, version: int) -> LogState:
-        found = self._reader.state(version)
-        self._read = max(version, self._read or 0)
-        return found
+        return self._reader.state(version)
 
     def write(self, collection: str, kind: FileKind, fence: Fence, rows: pa.Table) -> DataFile:
         check_rows(collection, kind, rows)
@@ -270,8 +245,7 @@ class DeltaLog:
 
     def _make_checkpoint(self, version: int) -> None:
         self._reached(FaultPoint.CHECKPOINT_BEFORE)
-        with self._translated("checkpoint"):
-            self._open(version).create_checkpoint()
+        self._table.create_checkpoint(version)
         self._reached(FaultPoint.CHECKPOINT_AFTER_FILE)
         self._storage.write_again(checkpoint_path(version))
         with self._unless_gone(LAST_CHECKPOINT):  # a hint
@@ -317,11 +291,6 @@ class DeltaLog:
 
         map_concurrently(self._storage, delete, paths)
 
-    def _create_table(self, change: CommitRequest) -> None:
-        from catalog.engine.log.delta_table import create_table  # noqa: PLC0415 - a log that is there needs no delta-rs
-
-        create_table(self.uri, self._delta_options, change, self.now_ms())
-
     def _check_empty(self) -> None:
         """Refuse to make a log among files of others; leftovers of a crashed attempt are allowed."""
         found = self._storage.found()
@@ -336,11 +305,12 @@ class DeltaLog:
     def _appender(self, expected: LogState) -> Callable[[CommitRequest, int], None]:
         """Return the function that commits after the expected version; nothing is under way yet if this fails."""
         if self._storage.remote:
-            return partial(self._append_by_table, self._open_to_append(expected), expected)
+            return self._table.appender(expected)
         following = expected.version + 1
         if self._storage.size(entry_path(following)) is not None or not self._archive.is_current(expected.version):
             raise ConflictError(self.uri, expected.version, self.head(expected.version))
-        if self._read is None or expected.version - self._read >= _HELD_FOR:
+        read = self._reader.newest_read
+        if read is None or expected.version - read >= HELD_COMMITS_MAX:
             try:
                 self.state(expected.version)  # nothing is added to a log that nobody could read any more
             except RetiredError as error:
@@ -352,63 +322,6 @@ class DeltaLog:
         if not self._storage.create(entry_path(version), commit_entry(expected, change, now_ms)):
             raise FileExistsError(f"there is an entry {version}")
         self._settled = version
-
-    def _append_by_table(self, table: DeltaTable, expected: LogState, change: CommitRequest, now_ms: int) -> None:
-        from catalog.engine.log.delta_table import append  # noqa: PLC0415 - as above
-
-        append(table, expected, change, now_ms)
-
-    def _open_to_append(self, expected: LogState) -> DeltaTable:
-        """Open the table at its newest version, if that is the expected one."""
-        held, self._held = self._held, None
-        if held is not None and 0 <= expected.version - held[0] < _HELD_FOR and self._caught_up(held[1], expected):
-            opened, table = held
-        else:
-            opened, table = expected.version, self._open(None)
-        if table.version() != expected.version:
-            raise ConflictError(self.uri, expected.version, table.version())
-        self._held = opened, table
-        return table
-
-    def _caught_up(self, table: DeltaTable, expected: LogState) -> bool:
-        """Tell if a table that was opened for an earlier commit can be used; if in doubt, it cannot.
-
-        delta-rs does not promise to distinguish a log whose next entries are gone from one that has none. They go in
-        order: while the expected entry is there, so is whatever follows it.
-        """
-        try:
-            table.update_incremental()
-            return self._archive.is_current(expected.version)
-        except Exception:  # noqa: BLE001 - opening anew tells what is wrong
-            return False
-
-    def _open(self, version: int | None) -> DeltaTable:
-        """Open the table with delta-rs, which knows no archive and gives up at a damaged checkpoint.
-
-        If that fails although the state can be read, bring back what delta-rs needs from the archive, and remove
-        damaged checkpoints.
-        """
-        from catalog.engine.log.delta_table import open_table  # noqa: PLC0415 - as above
-
-        try:
-            with self._translated("open"):
-                return open_table(self.uri, self._delta_options, version)
-        except StoreUnreachableError as error:
-            newest = self.verify()
-            usable, damaged = self._reader.usable_checkpoint(newest if version is None else version)
-            try:
-                self.state(newest)
-            except DamagedError as worse:
-                raise (damaged[0] if damaged else worse) from error
-        self._archive.bring_back(usable)
-        for checkpoint in damaged:
-            path = checkpoint_path(checkpoint.version)
-            self._storage.delete(path)
-            self._storage.delete(archived(path))
-        if self._reader.last_checkpoint() != usable:
-            self._storage.delete(LAST_CHECKPOINT)
-        with self._translated("open"):
-            return open_table(self.uri, self._delta_options, version)
 
     def _check_landed(self, expected: LogState, change: CommitRequest, started_s: float) -> None:
         """Refuse a commit that took the name of an entry which had left the log; quick if none has left, as is the
@@ -481,17 +394,6 @@ class DeltaLog:
         except StoreUnreachableError:
             if self._storage.size(path) is not None or (moved_to and self._storage.size(moved_to) is None):
                 raise
-
-    @contextmanager
-    def _translated(self, verb: str) -> Iterator[None]:
-        try:
-            yield
-        except BaseException as error:
-            if not (isinstance(error, Exception) or is_panic(error)):
-                raise
-            secrets = secrets_of(self._options, self.uri)
-            reason = redact(str(error), secrets)
-            raise StoreUnreachableError(self.uri, verb, reason) from redacted_cause(error, secrets)
 
 
 def _cannot_seal() -> bool:

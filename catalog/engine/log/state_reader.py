@@ -45,6 +45,8 @@ class StateReader:
         self._storage = storage
         self._archive = archive
         self._uri = storage.uri
+        self.newest_read: int | None = None
+        """The newest version whose state a caller has read."""
 
     def newest(self) -> int:
         """Return the version of the newest entry; if there is no log, the error says what is there instead."""
@@ -58,6 +60,22 @@ class StateReader:
             raise TornLogError(self._uri, checkpoints[-1], "it is missing")
         raise NoStoreError(self._uri, self._storage.found() or "it holds no log")
 
+    def verify(self) -> int:
+        """Return the version of the newest entry of a log without gaps, as far as they can be found quickly."""
+        while True:
+            head = self.newest()
+            try:
+                self.commit(head)
+            except RetiredError:
+                if self.newest() == head:
+                    raise
+                continue  # it was retired before it was read
+            gaps = self._gaps(head)
+            if lost := next(filter(self._is_lost, gaps), None):
+                raise TornLogError(self._uri, lost, "it is missing, and later ones are there")
+            if not any(map(self._archive.holds, gaps)):  # else they were committed, with later ones, since we looked
+                return head
+
     def walk(self, known: int) -> int | None:
         """Return the newest version, searched from one that was there; none if that one is no longer there."""
         if self._storage.remote:
@@ -70,7 +88,7 @@ class StateReader:
         # has expired, a writer that stood still may have taken the name of a later one that has expired too.
         return head if self._archive.is_current(head) and (head == known or self._archive.holds(known)) else None
 
-    def gaps(self, head: int) -> list[int]:
+    def _gaps(self, head: int) -> list[int]:
         """Return entries that were not found although later ones are there: they may have come, or expired, since.
 
         With a checkpoint only some versions after the newest are tried: listing would find every gap, but takes longer
@@ -85,7 +103,7 @@ class StateReader:
         )
         return [head + 1] if goes_on else []
 
-    def is_lost(self, version: int) -> bool:
+    def _is_lost(self, version: int) -> bool:
         """Look again for an entry that was not found: tell if it is missing, and has neither come nor expired since."""
         if self._archive.holds(version):
             return False
@@ -130,12 +148,17 @@ class StateReader:
         while True:
             newest = self.newest()
             try:
-                return self.state(newest)
+                return self._state(newest)
             except RetiredError:
                 if self.newest() == newest:
                     raise
 
     def state(self, version: int) -> LogState:
+        found = self._state(version)
+        self.newest_read = max(version, self.newest_read or 0)
+        return found
+
+    def _state(self, version: int) -> LogState:
         while not self._archive.holds(version):
             self._require_present(version)
         checkpoint = self.last_checkpoint()
