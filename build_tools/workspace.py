@@ -21,15 +21,9 @@ from .sources.git_history import GitHistory
 from .sources.hashes import Hashes, parse
 from .sources.migration import MigrationSource, read_migration
 from .sources.privacy import PrivacyPath, read_privacy
+from .sources.syntax_tree import SyntaxProblemError
 from .sources.type_uses import TypeUses, read_type_uses
-from .sources.version_and_dispatch import (
-    Dispatch,
-    SyntaxProblemError,
-    Versions,
-    read_build,
-    read_dispatch,
-    read_versions,
-)
+from .sources.version_and_dispatch import Dispatch, Versions, read_build, read_dispatch, read_versions
 
 _Read = TypeVar("_Read")
 _CONFLICT = b"<<<<<<< "

@@ -11,7 +11,8 @@ from ..protos.types import ProtoError, compile_proto, differences
 from ..sources.git_history import RecordedHashes
 from ..sources.hashes import HashEntry, Hashes, dump_release, source_hash
 from ..sources.migration import same_syntax
-from ..sources.version_and_dispatch import SyntaxProblemError, Versions
+from ..sources.syntax_tree import SyntaxProblemError
+from ..sources.version_and_dispatch import Versions
 from ..workspace import MERGE_ADVICE, Workspace
 
 

@@ -11,7 +11,8 @@ from ..protos.wire_compat import NARROWING, WireReason, wire_compatible
 from ..sources.migration import ActionCall, Form, Import, MigrationSource
 from ..sources.migration_test import read_migration_test
 from ..sources.outside_uses import ORDER_OF_A_SET
-from ..sources.version_and_dispatch import SyntaxProblemError, Versions
+from ..sources.syntax_tree import SyntaxProblemError
+from ..sources.version_and_dispatch import Versions
 from ..spelling import suggestion
 from ..workspace import Workspace
 

@@ -1,5 +1,6 @@
 """Facts that the gate reads without importing the project: from syntax trees, `proto/hashes.json` and git.
 
+- `syntax_tree`: the syntax tree of a file, and names in it
 - `version_and_dispatch`: `version.py` and `upgrade.py`
 - `migration`: the actions that a migration declares
 - `migration_test`: the test of a migration

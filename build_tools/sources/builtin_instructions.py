@@ -10,7 +10,7 @@ from collections.abc import Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property, lru_cache
 
-from .version_and_dispatch import SyntaxProblemError, assignments, is_docstring, read_module
+from .syntax_tree import SyntaxProblemError, assignments, is_docstring, read_module
 
 INSTRUCTIONS, DECLARED = "MIGRATIONS", "DECLARED"
 EXAMPLE = "Instruction(BuildVersion(0, 3), AUDIT_EVENTS.name, Mechanism.EVOLUTION)"

@@ -8,7 +8,7 @@ from __future__ import annotations
 import ast
 from dataclasses import dataclass
 
-from .version_and_dispatch import read_module
+from .syntax_tree import called_name, read_module
 
 _TARGETS = {"Unique": "paths", "Reference": "path"}
 
@@ -41,7 +41,7 @@ def read_constraints(source: bytes) -> DeclaredConstraints:
     nodes = list(ast.walk(read_module(source)))
     names_of = _local_names(nodes)
     for node in nodes:
-        kind = names_of.get(_called(node.func), "") if isinstance(node, ast.Call) else ""
+        kind = names_of.get(called_name(node), "") if isinstance(node, ast.Call) else ""
         if not isinstance(node, ast.Call) or not kind:
             continue
         names = ("collection", _TARGETS[kind], *(("target",) if kind == "Reference" else ()), "since")
@@ -67,14 +67,6 @@ def _local_names(nodes: list[ast.AST]) -> dict[str, str]:
     aliases = (alias for node in nodes if isinstance(node, ast.ImportFrom) for alias in node.names)
     own = {alias.asname or alias.name: alias.name for alias in aliases if alias.name in _TARGETS}
     return {kind: kind for kind in _TARGETS} | own
-
-
-def _called(function: ast.expr) -> str:
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
 
 
 def _literal(node: ast.expr) -> object:

@@ -12,7 +12,7 @@ from functools import lru_cache
 
 from ..project_tree import SNAPSHOT_MODULE
 from .migration import imports
-from .version_and_dispatch import parse_module
+from .syntax_tree import parse_module
 
 LEGACY = "legacy_json_objects"
 _ENCODED = re.compile(rb"[^\r\n]*(?:\r\n?|\n)?[ \t\f]*#[^\r\n]*coding[:=]")

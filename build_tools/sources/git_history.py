@@ -16,7 +16,8 @@ from pathlib import Path
 from ..project_tree import ProjectTree
 from .builtin_instructions import DeclaredInstruction, readable_instructions
 from .hashes import Hashes, is_release, parse, source_hash
-from .version_and_dispatch import SyntaxProblemError, Versions, read_versions
+from .syntax_tree import SyntaxProblemError
+from .version_and_dispatch import Versions, read_versions
 
 _BASES = ("origin/HEAD", "origin/main", "origin/master", "main", "master")
 

@@ -14,7 +14,7 @@ from functools import lru_cache
 
 from .hashes import source_hash
 from .outside_uses import outside_uses
-from .version_and_dispatch import SyntaxProblemError, parse_module, read_module
+from .syntax_tree import SyntaxProblemError, parse_module, read_module
 
 
 class Form(StrEnum):

@@ -12,7 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from .migration import Stub, find_stubs
-from .version_and_dispatch import read_module
+from .syntax_tree import read_module
 
 _ASSERTING = ("assert", "check", "expect", "verify", "require")
 """The beginnings of names of functions that assert by themselves."""

@@ -10,6 +10,8 @@ import re
 from collections.abc import Iterator
 from collections.abc import Set as AbstractSet
 
+from .syntax_tree import called_name
+
 _BUILTINS = {"open", "exec", "eval", "__import__", "compile", "input", "print", "globals", "breakpoint", "hash", "id"}
 """Builtins that read or write other things than rows, or whose result differs between processes."""
 _OF_NOW = frozenset(
@@ -74,7 +76,7 @@ def _taken_in_order(node: ast.expr | ast.For) -> list[ast.expr]:
             return [taken]
         case ast.ListComp(generators=parts) | ast.GeneratorExp(generators=parts) | ast.DictComp(generators=parts):
             return [part.iter for part in parts]
-        case ast.Call(args=arguments) if _called(node) in _ORDERED:
+        case ast.Call(args=arguments) if called_name(node) in _ORDERED:
             return arguments
         case _:
             return []
@@ -82,7 +84,7 @@ def _taken_in_order(node: ast.expr | ast.For) -> list[ast.expr]:
 
 def _orderless(nodes: list[ast.AST]) -> set[int]:
     """Return the expressions whose order is lost: arguments of `sorted` and the like, and parts of sets."""
-    calls = [node for node in nodes if isinstance(node, ast.Call) and _called(node) in _ORDERLESS]
+    calls = [node for node in nodes if isinstance(node, ast.Call) and called_name(node) in _ORDERLESS]
     sets = [node for node in nodes if isinstance(node, ast.Set)]
     return {id(own) for call in calls for own in call.args} | {id(own) for one in sets for own in one.elts}
 
@@ -105,21 +107,13 @@ def _is_set(node: ast.expr, named: AbstractSet[str]) -> bool:
         case ast.Set() | ast.SetComp():
             return True
         case ast.Call():
-            return isinstance(node.func, ast.Name) and _called(node) in _SETS
+            return isinstance(node.func, ast.Name) and called_name(node) in _SETS
         case ast.Name(id=name):
             return name in named
         case ast.BinOp(left=left, op=ast.BitOr() | ast.BitAnd() | ast.Sub() | ast.BitXor(), right=right):
             return _is_set(left, named) or _is_set(right, named)
         case _:
             return False
-
-
-def _called(call: ast.Call) -> str:
-    match call.func:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
 
 
 def _used(node: ast.AST, own: AbstractSet[str]) -> Iterator[str]:

@@ -6,7 +6,7 @@ import ast
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from .version_and_dispatch import assignments, read_module
+from .syntax_tree import assignments, called_name, read_module
 
 _PATHS = {"private", "harmless", "ordered"}
 
@@ -29,7 +29,7 @@ def read_privacy(source: bytes) -> tuple[PrivacyPath, ...]:
     held = {name: value for name, (value, _) in assignments(module).items()}
     found: list[PrivacyPath] = []
     for call in (node for node in ast.walk(module) if isinstance(node, ast.Call)):
-        if _called(call.func) == "Privacy":
+        if called_name(call) == "Privacy":
             for keyword in call.keywords:
                 value = held.get(keyword.value.id) if isinstance(keyword.value, ast.Name) else keyword.value
                 if keyword.arg in _PATHS:
@@ -47,14 +47,6 @@ def _is_written(node: ast.AST) -> bool:
     return isinstance(
         node, ast.Constant | ast.Set | ast.Tuple | ast.List | ast.Dict | ast.Starred | ast.Call | ast.Load
     )
-
-
-def _called(function: ast.expr) -> str:
-    match function:
-        case ast.Name(id=name) | ast.Attribute(attr=name):
-            return name
-        case _:
-            return ""
 
 
 def _paths(node: ast.expr) -> Iterator[PrivacyPath]:

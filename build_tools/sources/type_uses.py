@@ -6,7 +6,7 @@ import ast
 from collections.abc import Callable, Iterator
 from dataclasses import dataclass, field
 
-from .version_and_dispatch import read_module
+from .syntax_tree import read_module
 
 Literal = int | str
 

@@ -7,20 +7,11 @@ from __future__ import annotations
 
 import ast
 from dataclasses import dataclass
-from functools import lru_cache
 
 from ..project_tree import MIGRATION_NAME
+from .syntax_tree import SyntaxProblemError, assignments, is_docstring, read_module
 
 DISPATCH = "migration_from"
-
-
-class SyntaxProblemError(Exception):
-    """Source code that the gate cannot read."""
-
-    def __init__(self, line: int, message: str) -> None:
-        super().__init__(line, message)
-        self.line = line
-        self.message = message
 
 
 @dataclass(frozen=True, slots=True)
@@ -65,20 +56,6 @@ class Dispatch:
     end_line: int
     early_imports: tuple[int, ...]
     """Lines at module level that import a migration."""
-
-
-def parse_module(source: bytes) -> ast.Module:
-    try:
-        return ast.parse(source)
-    except (SyntaxError, ValueError, RecursionError, MemoryError) as error:
-        line = getattr(error, "lineno", 0) or 0
-        raise SyntaxProblemError(line, f"it is not Python: {getattr(error, 'msg', error)}") from error
-
-
-@lru_cache(maxsize=1024)
-def read_module(source: bytes) -> ast.Module:
-    """Return the syntax tree from a cache; callers that modify a tree use `parse_module`."""
-    return parse_module(source)
 
 
 def read_versions(source: bytes) -> Versions:
@@ -132,19 +109,6 @@ def read_dispatch(source: bytes) -> Dispatch:
     imports = (node for top in module.body if top is not function for node in ast.walk(top))
     early = tuple(n.lineno for n in imports if isinstance(n, ast.Import | ast.ImportFrom) and _names_migration(n))
     return Dispatch(arms, ends, match.lineno, match.end_lineno or match.lineno, early)
-
-
-def assignments(module: ast.Module) -> dict[str, tuple[ast.expr, int]]:
-    found: dict[str, tuple[ast.expr, int]] = {}
-    for node in module.body:
-        match node:
-            case ast.Assign(targets=[ast.Name(id=name)], value=value):
-                found[name] = (value, node.lineno)
-            case ast.AnnAssign(target=ast.Name(id=name), value=ast.expr() as value):
-                found[name] = (value, node.lineno)
-            case _:
-                pass
-    return found
 
 
 def _literal_numbers(node: ast.expr, line: int) -> tuple[int, ...]:
@@ -202,7 +166,3 @@ def _names_migration(node: ast.Import | ast.ImportFrom) -> bool:
     package = f"{node.module}." if isinstance(node, ast.ImportFrom) else ""
     paths = [f"{package}{alias.name}" for alias in node.names]
     return any(MIGRATION_NAME.fullmatch(part) for path in paths for part in path.split("."))
-
-
-def is_docstring(node: ast.stmt) -> bool:
-    return isinstance(node, ast.Expr) and isinstance(node.value, ast.Constant) and isinstance(node.value.value, str)

@@ -10,7 +10,8 @@ from dataclasses import dataclass, field
 from pathlib import Path
 
 from ..project_tree import GateError, ProjectTree, command, step_name
-from ..sources.version_and_dispatch import DispatchArm, SyntaxProblemError, Versions, read_dispatch, read_versions
+from ..sources.syntax_tree import SyntaxProblemError
+from ..sources.version_and_dispatch import DispatchArm, Versions, read_dispatch, read_versions
 
 
 @dataclass(slots=True)

@@ -12,7 +12,7 @@ from ..protos.codegen import generate
 from ..sources.git_history import GitHistory
 from ..sources.hashes import dump, source_hash
 from ..sources.migration import same_syntax
-from ..sources.version_and_dispatch import SyntaxProblemError
+from ..sources.syntax_tree import SyntaxProblemError
 from .file_edits import Edits, versions_of
 from .new_version import Written, read_hashes
 

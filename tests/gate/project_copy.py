@@ -24,7 +24,8 @@ from build_tools.check import check
 from build_tools.cli import main
 from build_tools.project_tree import ProjectTree, find_tree
 from build_tools.sources.hashes import HashEntry, Hashes, dump, parse, source_hash
-from build_tools.sources.version_and_dispatch import assignments, read_dispatch, read_versions
+from build_tools.sources.syntax_tree import assignments
+from build_tools.sources.version_and_dispatch import read_dispatch, read_versions
 from build_tools.verbs.file_edits import version_text
 from build_tools.verbs.new_version import amend, create
 from build_tools.verbs.release import release
