@@ -80,7 +80,7 @@ class Action:
 
     @property
     def reason(self) -> str:
-        """Why nothing happens, if nothing does."""
+        """Return the reason why no row changes; empty if rows do."""
         return ""
 
     def form_for(self, collection: str) -> str:

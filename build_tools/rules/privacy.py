@@ -33,7 +33,7 @@ def check(workspace: Workspace) -> None:
 
 
 _Problem = tuple[int, str, str]
-"""How far the path led, what is wrong, and the advice."""
+"""The number of steps that the path led, what is wrong, and the advice."""
 
 
 def _problem(path: PrivacyPath, types: ProtoTypes) -> _Problem | None:

@@ -10,7 +10,7 @@ from pathlib import Path
 
 ROOT = Path(__file__).parents[2]
 PACKAGES = ("build_tools", "catalog", "pyspark_catalog")
-RIDDLES = ("What", "Whether", "Who", "Whoever")
+RIDDLES = ("What", "Whether", "Who", "Whoever", "Whose", "How", "Which", "Why", "Where", "When")
 SHARED: dict[str, str] = {}
 """Class names that several modules define, and the one meaning that they have in all of them."""
 

@@ -25,7 +25,7 @@ _LABEL_CHARACTERS_MAX = 20
 """The length of a label that fits beside two sizes on a narrow screen; tables have the whole name."""
 _TEXT_PX, _BAR_PX, _SPACE_PX, _GAP_PX = 18, 7, 3, 14
 _STEPS = (1.0, 1.5, 2.0, 2.5, 3.0, 4.0, 5.0, 6.0, 8.0, 10.0)
-"""Where an axis may end, times a power of ten."""
+"""The values at which an axis may end, times a power of ten."""
 
 
 class Tone(StrEnum):
@@ -142,7 +142,7 @@ class Trend:
     """The value at the upper end of the axis."""
     first: str
     last: str
-    """Where the axis of time begins and ends."""
+    """The two ends of the axis of time."""
     latest: str
     change: str
     """Since the first; empty where that says nothing."""

@@ -55,7 +55,7 @@ class TypePart:
     name: str
     members: tuple[Member, ...]
     collections: tuple[str, ...]
-    """Whose rows are made of it."""
+    """The collections whose rows have it."""
 
 
 @dataclass(frozen=True, slots=True)

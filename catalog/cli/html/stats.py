@@ -30,7 +30,7 @@ class CollectionTrends:
     rows: Trend
     bytes: Trend
     points: tuple[tuple[datetime, int, int], ...]
-    """When, rows and bytes: what is drawn, for a table."""
+    """The points of both trends, for a table: time, rows, bytes."""
 
 
 @dataclass(frozen=True, slots=True)

@@ -86,7 +86,7 @@ class StorePart:
     verdict: UpgradeReport
     headline: str
     reasons: tuple[CheckReason, ...]
-    """Why not; empty if it can be upgraded."""
+    """The reasons why it cannot be upgraded; empty if it can."""
     notes: tuple[CheckReason, ...]
     findings: tuple[FindingGroup, ...]
     charts: tuple[BarChart, ...]

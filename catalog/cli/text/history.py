@@ -57,7 +57,7 @@ class _HistoryRow:
     when: str
     ts: str
     version: int | None
-    """Whose rail it stands on: that which the store was at afterwards."""
+    """The version on whose rail it is drawn: the one that the store had afterwards."""
     other: int | None
     """The version that it came from, or that a run did not reach."""
     happening: CommitKind
@@ -107,7 +107,7 @@ class _TimelineText:
 
 @dataclass(frozen=True, slots=True)
 class _Lanes:
-    """Where the rail of each version is."""
+    """The positions of the rails, one for each version."""
 
     versions: tuple[int, ...]
     last: int | None

@@ -1,4 +1,4 @@
-"""How large the collections of a store are over time: measured by upgrades and maintenance, never by commits."""
+"""The sizes of a store's collections over time, measured by upgrades and maintenance, never by commits."""
 
 from __future__ import annotations
 

@@ -86,7 +86,7 @@ class StepPlan:
     actions: tuple[Action, ...]
     works: tuple[CollectionPlan, ...]
     reason: str = ""
-    """Why nothing happens, if nothing does."""
+    """The reason why no row changes; empty if rows do."""
     position: StepPosition = StepPosition()
 
     @property

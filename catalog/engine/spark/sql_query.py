@@ -32,7 +32,7 @@ _ADVICE = re.compile(r"(?:Use|Add|Correct|Consider|Specify|Provide|Rewrite|Check
 _SHOWN: Final = 100
 _QUOTED: Final = "`"
 _WRAPPED: Final = "SELECT * FROM (\n{}\n)"
-"""Where Spark's parser cannot be asked: only a query may stand between parentheses."""
+"""The check of a statement if Spark's parser cannot be asked: only a query may stand between parentheses."""
 
 
 @dataclass(frozen=True, slots=True)
