@@ -71,4 +71,5 @@ def example_of(error: type[CatalogError]) -> CatalogError:
 
 def _placeholder(name: str, kind: str) -> object:
     word = f"*{name}*"
-    return {"tuple[int, int]": (word, word), "tuple[str, ...]": (word, "…")}.get(kind, word)
+    numbers = [word, word]  # no tuple: an error joins a tuple of texts
+    return {"tuple[int, int]": numbers, "tuple[str, ...]": (word, "…")}.get(kind, word)

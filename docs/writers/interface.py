@@ -92,7 +92,8 @@ def _events() -> list[str]:
     for kind in get_args(events.Event):
         found = _class_of(events, kind.__name__)
         fields = [f"`{ast.unparse(part.target)}`" for part in found.body if isinstance(part, ast.AnnAssign)]
-        fields += [f"`{part.name}`" for part in found.body if isinstance(part, Function) and part.name != "of"]
+        properties = (part.name for part in found.body if isinstance(part, Function) and part.name != "of")
+        fields += [f"`{name}`" for name in properties if not name.startswith("_")]
         lines.append(f"| `{found.name}` | {_cell(found)} | {', '.join(fields)} |")
     return [*lines, ""]
 
