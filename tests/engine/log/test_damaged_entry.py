@@ -147,7 +147,7 @@ def test_a_flipped_bit_of_an_entry_is_restored(place: StorePlace, bit: int, age:
 def test_a_flipped_bit_of_the_first_entry_is_restored(place: StorePlace, bit: int) -> None:
     """There is no state before it, and its digest is proof enough.
 
-    What delta-rs notes for people (`operationParameters`) is in no digest: a bit of it is restored to a text that reads.
+    What delta-rs notes for people (`operationParameters`) is in no digest: a bit of it becomes any text that reads.
     """
     path = entry(place, 0)
     whole = path.read_bytes()
