@@ -47,8 +47,7 @@ def changed_collections(stash: Stash) -> ChangedCollections:
     @cache
     def changed(followed: int) -> frozenset[str] | None:
         try:
-            commits = stash.replica.commits(followed)
-            return frozenset(file.collection for commit in commits for file in commit.adds)
+            return stash.replica.changed_collections(followed)
         except (RetiredError, VersionChangedError, NoSuchVersionError):
             return None
 

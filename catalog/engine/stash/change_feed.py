@@ -13,7 +13,7 @@ from catalog.engine.log.maintenance import require_retained
 from catalog.engine.log.protocol import AppTxn, Commit, DataFile, Log, Operation
 from catalog.engine.log.replica import newest_state, retired_if_missing
 from catalog.engine.stash.recorded_types import is_same_record
-from catalog.engine.stash.view import BaseFileCache, TailRow, changes, load_view
+from catalog.engine.stash.view import BaseFileCache, TailRow, View, changes, load_view
 from catalog.errors import NoSuchVersionError, VersionChangedError
 
 
@@ -27,8 +27,9 @@ class ChangeFeed:
     def require_readable(self, since: int, newest: int) -> None:
         """Refuse to begin at a ts that is retired, yet to come, or of another version."""
         require_reached(self.log, since, newest)
-        require_retained(self.log, newest_state(self.log, newest), since)
-        require_version_at(self.log, self.version, since, newest)
+        view = load_view(BaseFileCache(self.log), newest_state(self.log, newest))
+        require_retained(self.log, view.state, since)
+        require_version_at(self.log, self.version, since, view)
 
     def commits(self, since: int, last: int) -> Iterator[Commit]:
         """Yield every commit after a ts, of any collection; raise VersionChangedError where the version ends."""
@@ -68,21 +69,20 @@ def require_reached(log: Log, since: int, newest: int) -> None:
 
 
 def require_version_at(
-    log: Log, version: int | None, since: int, newest: int, changed: VersionChangedError | None = None
+    log: Log, version: int | None, since: int, newest: View, changed: VersionChangedError | None = None
 ) -> None:
     """Refuse to begin at a ts whose rows are of another version, or of other types under the same number.
 
     Of the version changes since then, name the last.
     """
-    bases = BaseFileCache(log)
-    view = load_view(bases, log.state(since))
+    view = load_view(newest.bases, log.state(since))
     found = view.state.stash_version
     if found is None:
         return
-    if found == version and is_same_record(found, view, load_view(bases, newest_state(log, newest))):
+    if found == version and is_same_record(found, view, newest):
         return
     ending = changed or VersionChangedError(version or 0, found, since)
-    for commit in log.commits(since + 1, newest):
+    for commit in log.commits(since + 1, newest.state.version):
         ending = version_change(found, commit) or ending
         found = commit.app_txns.get(AppTxn.STASH_VERSION, found)
     raise ending

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING
 
 from catalog.engine.base.fence import Fence
 from catalog.engine.log.maintenance import require_retained
-from catalog.engine.log.protocol import Commit, Log, LogState, Operation
+from catalog.engine.log.protocol import AppTxn, Commit, Log, LogState, Operation
 from catalog.engine.log.replica import LogReplica, newest_state, retired_if_missing
 from catalog.engine.stash.change_feed import require_reached, require_version_at, version_change, version_commits
 from catalog.engine.stash.constraints import Constraints
@@ -57,18 +57,33 @@ class StashReplica(LogReplica):
 
     def require_retained(self, version: int) -> None:
         """Refuse to read at a version that is retired by now, even if this process has not seen that yet."""
-        known = self.state
-        is_newest = self.log.head(known.version) == known.version
-        require_retained(self.log, known if is_newest else newest_state(self.log, known.version), version)
+        require_retained(self.log, self._newest_view().state, version)
+
+    def _newest_view(self) -> View:
+        """Return the view of this process, or that of a newer state that it has not seen yet."""
+        known = self.view
+        newest = self.log.head(known.state.version)
+        return known if newest == known.state.version else load_view(known.bases, newest_state(self.log, newest))
 
     def commits(self, since: int) -> Iterator[Commit]:
         """Yield every commit after a ts; raise VersionChangedError where rows of another version begin."""
-        newest = self.log.head(self.state.version)
-        require_reached(self.log, since, newest)
-        self.require_retained(since)
+        newest = self._newest_view()
+        require_reached(self.log, since, newest.state.version)
+        require_retained(self.log, newest.state, since)
         if since < self._same_version_since or self._changed is not None:
             require_version_at(self.log, self.row_version, since, newest, self._changed)
-        yield from version_commits(self.log, self.row_version, since, newest)
+        yield from version_commits(self.log, self.row_version, since, newest.state.version)
+
+    def changed_collections(self, since: int) -> frozenset[str]:
+        """Return the collections that have new files since a ts; raise VersionChangedError as `commits` does.
+
+        The types at that ts are read only if a commit since then may have recorded others. Holds all these commits.
+        """
+        self.require_retained(since)
+        found = list(version_commits(self.log, self.row_version, since, self.state.version))
+        if self._changed is not None or any(map(_may_record_types, found)):
+            found = list(self.commits(since))
+        return frozenset(file.collection for commit in found for file in commit.adds)
 
     def restart(self, state: LogState) -> LogState:
         before, self.view = self.view, load_view(self.view.bases, state)
@@ -153,3 +168,8 @@ class StashReplica(LogReplica):
             return frozenset()
         keys = [(file.collection, self.log.read(file, ["key"])["key"].to_pylist()) for file in commit.adds]
         return frozenset((collection, key) for collection, found in keys for key in found)
+
+
+def _may_record_types(commit: Commit) -> bool:
+    """Tell if a commit sets the version, or writes rows of `config`, where types are recorded."""
+    return AppTxn.STASH_VERSION in commit.app_txns or any(file.collection == "config" for file in commit.adds)

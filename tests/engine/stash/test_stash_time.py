@@ -12,6 +12,8 @@ from catalog.constraints import CONSTRAINTS
 from catalog.engine.log.maintenance import Policy, clean
 from catalog.engine.log.protocol import AppTxn, CommitRequest, FaultPoint, FileKind, Operation
 from catalog.engine.stash.compaction import CompactionPolicy
+from catalog.engine.stash.engine_rows import NOT_PROTECTED
+from catalog.engine.stash.recorded_types import record_name
 from catalog.engine.stash.registry import encode
 from catalog.engine.stash.stash import Stash
 from catalog.engine.stash.transaction import Transaction
@@ -210,6 +212,37 @@ def test_a_feed_ends_at_a_version_that_was_undone(place: Place) -> None:
     for _ in range(2):
         with pytest.raises(VersionChangedError):
             reader.refresh()
+
+
+def record(stash: Stash, types_hash: str) -> int:
+    """Record the types of version 21, as the engine does; return the ts."""
+    with stash.transaction(NOT_PROTECTED) as tx:
+        tx.upsert(types.ConfigKey(name=record_name(21)), types.ConfigValue(text=f"sha256:{types_hash} 1.0.0"))
+    return stash.ts
+
+
+def test_changed_collections_are_those_of_the_commits_since(stash: Stash, place: Place) -> None:
+    """Also where `config` is among them, with the same types as before."""
+    since = stash.ts
+    put(stash, "s1", "changed")
+    assert open_stash(place).replica.changed_collections(since) == {"setting"}
+    recorded = record(stash, "aa")
+    assert open_stash(place).replica.changed_collections(since) == {"setting", "config"}
+    put(stash, "s2", "changed")
+    assert open_stash(place).replica.changed_collections(recorded) == {"setting"}
+
+
+def test_changed_collections_are_not_known_from_a_ts_with_other_types(stash: Stash, place: Place) -> None:
+    """Another version, or other types under the same number: whatever followed its rows begins again."""
+    since = record(stash, "aa")
+    record(stash, "bb")
+    with pytest.raises(VersionChangedError):
+        open_stash(place).replica.changed_collections(since)
+    recorded = stash.ts
+    changed = change_version(place, 22)
+    with pytest.raises(VersionChangedError):
+        open_stash(place).replica.changed_collections(recorded)
+    assert open_stash(place).replica.changed_collections(changed) == set()
 
 
 def settings_files(stash: Stash) -> list[tuple[FileKind, int]]:
