@@ -12,6 +12,7 @@
 - `params`: types of parameters
 - `screen`: the only module that prints
 - `observers`: progress bars, logs and files of a command that opens a store
+- `upgrade_recorder`: the version before an upgrade, and the result of each step
 - `store_reader`: rows of a store as JSON
 - `row_filter`: conditions on rows, such as `name~^u`
 - `signals`: Ctrl-C and SIGTERM

@@ -11,13 +11,13 @@ from catalog.engine.base.fence import LOCK_TIMEOUT_S
 from catalog.engine.base.project import Project, load_project
 from catalog.engine.log.place import StorePlace
 from catalog.engine.storage.identity import read_identity
-from catalog.engine.store.snapshot import StoreSnapshot
 from catalog.errors import NoStoreError, StepTimedOutError, UsageError
 
 if TYPE_CHECKING:
     from catalog.cli.settings import Settings
     from catalog.engine.migrate.plan import StepPlan
     from catalog.engine.store.leadership import LeadershipOptions
+    from catalog.engine.store.snapshot import StoreSnapshot
 
 
 @dataclass(frozen=True, slots=True)
@@ -79,4 +79,6 @@ class StoreTarget:
 
     def look(self) -> StoreSnapshot:
         """Read the store as it is now, of any version, without touching it."""
+        from catalog.engine.store.snapshot import StoreSnapshot  # noqa: PLC0415 - a command that leads reads it itself
+
         return StoreSnapshot.of(self.place)

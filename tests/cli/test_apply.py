@@ -9,6 +9,8 @@ from pyspark.sql import SparkSession
 
 from catalog import open_catalog
 from catalog.cli.answer import ExitCode
+from catalog.engine.log.delta import DeltaLog
+from catalog.engine.log.protocol import LogState
 from catalog.errors import FencedError
 from tests.cli.commands import bytes_of, call, complaint, fail, text
 from tests.cli.conftest import CURRENT, Stores, on_spark
@@ -34,6 +36,23 @@ def test_a_start_of_a_store_that_is_up_to_date_fences_and_does_no_more(store_of:
     assert (told["version_before"], told["version"], told["steps"]) == (CURRENT, CURRENT, [])
     assert (told["deploy_generation"], told["epoch"]) == (3, 3)
     assert rows_of(store) == before
+
+
+def test_a_start_that_finds_nothing_to_do_reads_no_state_twice(
+    store_of: Stores, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Neither to tell the version before, nor to find what changed since builtins were brought up to date."""
+    store, read_state, read = store_of(), DeltaLog.state, list[tuple[str, int]]()
+    call("start", "--store", store)
+
+    def state(log: DeltaLog, version: int) -> LogState:
+        read.append((log.uri, version))
+        return read_state(log, version)
+
+    monkeypatch.setattr(DeltaLog, "state", state)
+    call("start", "--store", store)
+    assert f"{store}/stash" in dict(read)
+    assert sorted(read) == sorted(set(read))
 
 
 def test_a_lower_generation_is_refused_and_writes_nothing(store_of: Stores) -> None:

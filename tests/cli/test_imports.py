@@ -96,6 +96,8 @@ WORDS = frozenset({"google.protobuf.descriptor_pb2", "google.protobuf.json_forma
 """The modules that describe messages: as JSON, and the options of their types."""
 LEADING = SHARDS | {"catalog.builtins", "catalog.engine.builtins", "catalog.engine.stash.stash", "catalog.events"}
 """The modules that a command needs only if it leads a store."""
+STEPS = frozenset({"catalog.cli.commands.apply", "catalog.engine.migrate", "catalog.engine.store.snapshot", "socket"})
+"""The modules that a command that leads a store needs only if it takes a step, or has a leader to wait for."""
 _OF_BASE = ("duration", "fence", "public_call")
 ALLOWED_OF_ENGINE = frozenset(
     {"catalog.engine", "catalog.engine.base", *(f"catalog.engine.base.{name}" for name in _OF_BASE)}
@@ -135,7 +137,7 @@ def test_a_start_that_finds_nothing_to_do_leads_without_arrow(led: Path, form: s
     touch(led, commits)
     ended, _, modules = loaded("start", "--store", led, form=form)
     assert ended == 0
-    assert named(modules, HEAVY | SHARDS | WORDS) == set()
+    assert named(modules, HEAVY | SHARDS | STEPS | WORDS) == set()
 
 
 @pytest.fixture

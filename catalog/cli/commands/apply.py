@@ -3,31 +3,21 @@
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import TYPE_CHECKING
 
 from catalog.cli.answer import CommandResult
 from catalog.cli.observers import watched
+from catalog.cli.upgrade_recorder import StepDone, UpgradeRecorder
 from catalog.engine.store.leader_upgrade import UpgradeOptions, apply_migrations
 from catalog.errors import UndoneError, UsageError
-from catalog.events import BuiltinsMigrated, Event, Observer, StepCommitted, together
+from catalog.events import Observer, together
 
 if TYPE_CHECKING:
     from catalog.cli.app import Invocation
     from catalog.cli.context import StoreTarget
     from catalog.engine.migrate.plan import StepPlan
     from catalog.engine.store.snapshot import StoreSnapshot
-
-
-@dataclass(frozen=True, slots=True)
-class StepDone:
-    name: str
-    version: int
-    seconds: float
-    rows_before: int
-    rows_after: int
-    bytes_before: int
-    bytes_after: int
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,21 +59,6 @@ class Planned:
     steps: tuple[PlannedStep, ...]
     rows_to_rewrite: int
     bytes_to_rewrite: int
-
-
-@dataclass(slots=True)
-class StepRecorder:
-    """An observer that keeps the result of each step."""
-
-    steps: list[StepDone] = field(default_factory=list)
-    builtins: str | None = None
-
-    def __call__(self, event: Event) -> None:
-        if isinstance(event, BuiltinsMigrated):
-            self.builtins = event.build
-        if isinstance(event, StepCommitted):
-            rows, sizes = (event.rows_before, event.rows_after), (event.bytes_before, event.bytes_after)
-            self.steps.append(StepDone(event.plan.name, event.plan.version, event.seconds, *rows, *sizes))
 
 
 def apply(
@@ -128,7 +103,7 @@ def _plan(look: StoreSnapshot, last: int, *, reapply: bool) -> CommandResult:
 
 
 def _apply(target: StoreTarget, last: int, observer: Observer, *, reapply: bool) -> CommandResult:
-    recorder = StepRecorder()
+    recorder = UpgradeRecorder()
     options = UpgradeOptions(
         target.spark, reapply, together(recorder, observer), target.permit, target.class_archive, last
     )

@@ -7,8 +7,8 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING
 
 from catalog.cli.answer import CommandResult
-from catalog.cli.commands.apply import StepDone, StepRecorder
 from catalog.cli.observers import watched
+from catalog.cli.upgrade_recorder import StepDone, UpgradeRecorder
 from catalog.engine.store.catalog import Mode
 from catalog.engine.store.leader_upgrade import UpgradeOptions
 from catalog.engine.store.open import open_store
@@ -47,7 +47,7 @@ def _start(
     target: StoreTarget, *, read_only: bool, reapply: bool, backup: str | None, observer: Observer
 ) -> CommandResult:
     began_s = time.monotonic()
-    before = target.find_version()
+    before = target.find_version() if read_only or backup is not None else None
     if before is None and read_only:
         raise NotInitializedError(target.place.uri)
     copied = None
@@ -55,7 +55,7 @@ def _start(
         from catalog.cli.commands.debug_copy import copy_to  # noqa: PLC0415 - few ask for one
 
         copied = copy_to(target, backup)
-    recorder = StepRecorder()
+    recorder = UpgradeRecorder()
     upgrading = UpgradeOptions(target.spark, reapply, together(recorder, observer), target.permit, target.class_archive)
     leadership = target.leadership
     if leadership.deploy_generation is None:
@@ -65,7 +65,7 @@ def _start(
         started = Started(
             target.place.uri,
             str(mode),
-            before,
+            before if read_only else recorder.version_before,
             cat.version,
             cat.deploy_generation,
             cat.epoch,

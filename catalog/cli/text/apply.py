@@ -5,10 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator, Sequence
 from typing import TYPE_CHECKING
 
-from catalog.cli.commands.apply import Applied, Planned, PlannedStep, PlannedWork, StepDone
+from catalog.cli.commands.apply import Applied, Planned, PlannedStep, PlannedWork
 from catalog.cli.screen import Sentence
 from catalog.cli.text.formats import size
 from catalog.cli.text.table import NONE, TextTable, table
+from catalog.cli.upgrade_recorder import StepDone
 
 if TYPE_CHECKING:
     from rich.console import RenderableType

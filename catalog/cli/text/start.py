@@ -7,7 +7,6 @@ from typing import TYPE_CHECKING
 
 from catalog.cli.commands.start import Started
 from catalog.cli.screen import Sentence
-from catalog.cli.text.apply import steps_table
 
 if TYPE_CHECKING:
     from rich.console import RenderableType
@@ -17,6 +16,8 @@ def render(data: Started) -> Iterator[RenderableType]:
     if data.backup is not None:
         yield Sentence(f"copied to {data.backup.target} first: {data.backup.rows:,} rows")
     if data.steps:
+        from catalog.cli.text.apply import steps_table  # noqa: PLC0415 - most starts take no step
+
         yield steps_table(data.steps)
     if data.mode == "read-only" and data.version_before not in {None, data.version}:
         yield Sentence(
