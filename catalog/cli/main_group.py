@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import gc
 import os
 import sys
 
@@ -27,7 +28,9 @@ def main() -> None:
         show_candidates(complete(root, shell, sys.argv[1:]))
         sys.exit()
     catch_signals()
-    sys.exit(run(root, sys.argv[1:]))
+    ended = run(root, sys.argv[1:])
+    gc.freeze()  # the process ends: a last search for garbage would take a tenth of the time of a short command
+    sys.exit(ended)
 
 
 @command(root, fences=True, leads=True, on_spark=True, observed=True)
