@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field, replace
+from functools import partial
 from threading import Lock
 
 import pyarrow as pa
@@ -25,7 +26,7 @@ from catalog.engine.log.data_files import (
     name_file,
 )
 from catalog.engine.log.digests import state_text
-from catalog.engine.log.parquet_footers import read_groups
+from catalog.engine.log.parquet_footers import ParquetGroups, read_groups
 from catalog.engine.log.protocol import (
     Commit,
     CommitRequest,
@@ -136,7 +137,7 @@ class MemoryLog:
 
     def write(self, collection: str, kind: FileKind, fence: Fence, rows: pa.Table) -> DataFile:
         check_rows(collection, kind, rows)
-        content = encode_rows(rows)
+        content = encode_rows(rows, kind)
         return describe(self._write(collection, kind, fence, content), content.nbytes, rows)
 
     def write_tail(self, collection: str, fence: Fence, rows: Sequence[Row]) -> DataFile:
@@ -159,8 +160,13 @@ class MemoryLog:
         return decode_rows(self.uri, file, self._content(file), columns, groups)
 
     def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
-        content = self._content(file)
-        return read_groups(self.uri, file, lambda count: content[-count:], lambda: self.read(file, ["key"]))
+        return read_groups(self.uri, file, partial(self._range, file), lambda: self.read(file, ["key"]))
+
+    def grouped(self, file: DataFile) -> ParquetGroups:
+        return ParquetGroups.opened(self.uri, file, partial(self._range, file))
+
+    def _range(self, file: DataFile, start: int, end: int) -> bytes:
+        return self._content(file)[start:end]
 
     def _content(self, file: DataFile) -> bytes:
         found = self._memory.files.get(file.path)

@@ -5,6 +5,8 @@
     │   ├── ConflictError
     │   ├── TransactionConflictError
     │   ├── CommitFailedError
+    │   ├── SchemaChangedError
+    │   ├── BulkWriteExpiredError
     │   ├── TimedOutError
     │   └── DiagnosisOutdatedError
     ├── IndeterminateError          find out first whether the commit happened
@@ -20,10 +22,35 @@
     │   ├── UnknownFieldsError
     │   ├── UndeclaredEnumError
     │   ├── ValueTypeError
+    │   ├── ValueMismatchError
+    │   ├── NotNullError
+    │   ├── CheckError
+    │   ├── UniqueError
+    │   ├── ForeignKeyError
     │   ├── DuplicateError
     │   └── DanglingReferenceError
     ├── UnknownCollectionError      fix the call
     ├── UnknownAllocatorError       fix the call
+    ├── UnknownTableError           fix the call, or create the table
+    ├── UnknownColumnError          fix the call
+    ├── UnknownElementError         fix the statement
+    ├── UnknownChangeError          fix the call
+    ├── TableExistsError            choose another name
+    ├── NameTakenError              choose another name
+    ├── UnsupportedStatementError   fix the statement
+    ├── StatementSyntaxError        fix the statement
+    ├── UnsupportedTypeError        fix the statement
+    ├── UnsupportedExpressionError  fix the expression
+    ├── ExpressionFailedError       fix the row or the expression
+    ├── SchemaChangeFailedError     correct the rows, and run the statement again
+    ├── NotRevertibleError          run the opposite statement
+    ├── ChangeStatusError           look at the change first
+    ├── ChangeStoppedError          resume the change, or leave it
+    ├── ChangeOvertakenError        leave the change to its owner
+    ├── NeededElsewhereError        change what needs it first
+    ├── RefusedChangeError          fix the statement
+    ├── TableTooNewError            upgrade this program
+    ├── UnfitFrameError             fix the frame
     ├── WrongArgumentError          fix the call
     ├── NoSuchMemberError           fix the call
     ├── TransactionEndedError       begin another transaction
@@ -34,6 +61,7 @@
     ├── UsageError                  fix the call
     ├── SettingError                fix the setting
     ├── StoppedError                run the command again
+    │   └── ChangeLeftError         carry the change on, or cancel it
     ├── FindingsError               repair what was found
     ├── ExaminationError            solve the problems found
     ├── UpgradeCheckError           correct the migrations or the rows
@@ -136,34 +164,40 @@ from catalog.errors.migrations import *
 from catalog.errors.rows import *
 from catalog.errors.shards import *
 from catalog.errors.stores import *
+from catalog.errors.tables import *
 from catalog.errors.versions import *
 
 # fmt: off
 __all__ = [
     "AllocatorSetBackError", "AlteredEntryError", "BeingRemovedError", "BrokenProjectError", "BuiltinOvertakenError",
-    "BuiltinsTooNewError", "CatalogError", "CheckpointMismatchError", "ChecksumError", "ClosedError",
-    "CommitFailedError", "ConflictError", "ConstraintError", "CopyTargetError", "CorruptCheckpointError",
-    "CorruptFileError", "DamagedError", "DamagedIdentityError", "DanglingReferenceError", "DiagnosisOutdatedError",
-    "DuplicateError", "ExaminationError", "FencedError", "FilesLostError", "FindingsError", "ForeignTableError",
-    "ForkedClientError", "ForkedError", "GeneratedCodeError", "IdsExhaustedError", "IndeterminateError",
-    "InitializationFailedError", "InvalidChangeError", "KeyExistsError", "LegacyRowsError", "LogTooNewError",
-    "LossNotAcceptedError", "LostStashError", "MarkedRowError", "MigrationFailedError", "MissingClientError",
-    "MissingFileError", "NoAddressError", "NoStoreError", "NoSuchMemberError", "NoSuchRowError", "NoSuchVersionError",
-    "NotAFolderError", "NotAStoreError", "NotEmptyError", "NotExclusiveError", "NotInitializedError",
-    "NotRepairableError", "NotUndoableError", "NotYetInitializedError", "OtherFeedError", "OtherProjectError",
-    "OtherTypesError", "OutdatedProjectError", "PageError", "PreflightError", "ProtectedRowError", "ReadOnlyError",
-    "ReadOptionError", "ReaderFencedError", "RetiredError", "RetryableError", "RowChangedError", "SettingError",
-    "ShardFinalizedError", "SparkJobError", "SparkStartError", "StaleGenerationError", "StateLeftOutError",
-    "StatementError", "StatementRefusedError", "StepDisturbedError", "StepRefusedError", "StepRunningError",
-    "StepTimedOutError",
-    "StoppedError", "StoreFullError", "StoreReadOnlyError", "StoreTooNewError", "StoreTooOldError",
-    "StoreUnreachableError", "TableTooLargeError", "TimedOutError", "TornLogError", "TransactionConflictError",
-    "TransactionEndedError", "UndeclaredEnumError", "UndecodableRowError", "UndoStoppedError", "UndoneError",
-    "UnfinishedStepError", "UnfitBuiltinsError", "UnfitColumnError", "UnfitConstraintError", "UnfitEvolutionError",
-    "UnfitJsonError", "UnfitSchemaError", "UnfitShardIdError", "UnfrozenTypesError", "UninstructedSchemaError",
-    "UnknownAllocatorError", "UnknownCollectionError", "UnknownFieldsError", "UnknownProjectError",
-    "UnmigratedBuiltinsError", "UnreadableRowError", "UnsupportedMessageError", "UnwrittenStepError",
-    "UpgradeCheckError", "UpgradeNeededError", "UsageError", "ValueTypeError", "VersionChangedError",
-    "WriterSchemaError", "WrongArgumentError",
+    "BuiltinsTooNewError", "BulkWriteExpiredError", "CatalogError", "ChangeLeftError",
+    "ChangeOvertakenError", "ChangeStatusError", "ChangeStoppedError", "CheckError", "CheckpointMismatchError",
+    "ChecksumError", "ClosedError", "CommitFailedError", "ConflictError", "ConstraintError",
+    "CopyTargetError", "CorruptCheckpointError", "CorruptFileError", "DamagedError", "DamagedIdentityError",
+    "DanglingReferenceError", "DiagnosisOutdatedError", "DuplicateError", "ExaminationError", "ExpressionFailedError",
+    "FencedError", "FilesLostError", "FindingsError", "ForeignKeyError", "ForeignTableError", "ForkedClientError",
+    "ForkedError", "GeneratedCodeError", "IdsExhaustedError", "IndeterminateError", "InitializationFailedError",
+    "InvalidChangeError", "KeyExistsError", "LegacyRowsError", "LogTooNewError", "LossNotAcceptedError",
+    "LostStashError", "MarkedRowError", "MigrationFailedError", "MissingClientError", "MissingFileError",
+    "NameTakenError", "NeededElsewhereError", "NoAddressError", "NoStoreError", "NoSuchMemberError", "NoSuchRowError",
+    "NoSuchVersionError", "NotAFolderError", "NotAStoreError", "NotEmptyError", "NotExclusiveError",
+    "NotInitializedError", "NotNullError", "NotRepairableError", "NotRevertibleError", "NotUndoableError",
+    "NotYetInitializedError", "OtherFeedError", "OtherProjectError", "OtherTypesError", "OutdatedProjectError",
+    "PageError", "PreflightError", "ProtectedRowError", "ReadOnlyError", "ReadOptionError", "ReaderFencedError",
+    "RefusedChangeError", "RetiredError", "RetryableError", "RowChangedError", "SchemaChangeFailedError",
+    "SchemaChangedError", "SettingError", "ShardFinalizedError", "SparkJobError", "SparkStartError",
+    "StaleGenerationError", "StateLeftOutError", "StatementError", "StatementRefusedError", "StatementSyntaxError",
+    "StepDisturbedError", "StepRefusedError", "StepRunningError", "StepTimedOutError", "StoppedError",
+    "StoreFullError", "StoreReadOnlyError", "StoreTooNewError", "StoreTooOldError", "StoreUnreachableError",
+    "TableExistsError", "TableTooLargeError", "TableTooNewError", "TimedOutError", "TornLogError",
+    "TransactionConflictError", "TransactionEndedError", "UndeclaredEnumError", "UndecodableRowError",
+    "UndoStoppedError", "UndoneError", "UnfinishedStepError", "UnfitBuiltinsError", "UnfitColumnError",
+    "UnfitConstraintError", "UnfitEvolutionError", "UnfitFrameError", "UnfitJsonError", "UnfitSchemaError",
+    "UnfitShardIdError", "UnfrozenTypesError", "UninstructedSchemaError", "UniqueError", "UnknownAllocatorError",
+    "UnknownChangeError", "UnknownCollectionError", "UnknownColumnError", "UnknownElementError", "UnknownFieldsError",
+    "UnknownProjectError", "UnknownTableError", "UnmigratedBuiltinsError", "UnreadableRowError",
+    "UnsupportedExpressionError", "UnsupportedMessageError", "UnsupportedStatementError", "UnsupportedTypeError",
+    "UnwrittenStepError", "UpgradeCheckError", "UpgradeNeededError", "UsageError", "ValueMismatchError",
+    "ValueTypeError", "VersionChangedError", "WriterSchemaError", "WrongArgumentError",
 ]
 # fmt: on

@@ -11,7 +11,7 @@ from enum import StrEnum
 from itertools import chain, islice, takewhile
 from typing import Any
 
-from catalog.engine.log.protocol import AppTxn, Commit, FileKind, Operation
+from catalog.engine.log.protocol import MERGING, AppTxn, Commit, FileKind, Operation
 from catalog.engine.log.replica import retired_if_missing
 from catalog.engine.migrate.recorder import MigrationEvent, RunState, read_events
 from catalog.engine.migrate.system_rows import SystemRows
@@ -222,7 +222,7 @@ def _own_rows(journal: SystemRows, commit: Commit, collection: str) -> list[tupl
     """Return the rows of an engine collection that a commit added; a base file also holds earlier ones."""
     kind = journal.registry.named(collection)
     found = []
-    if commit.operation is not Operation.CONSOLIDATE:
+    if commit.operation not in MERGING:
         for file in commit.adds:
             if file.collection == collection and file.kind is FileKind.TAIL:
                 with retired_if_missing(journal.log, commit.version):
@@ -239,6 +239,9 @@ _BY_OPERATION: Mapping[Operation, CommitKind] = {
     Operation.UNDO: CommitKind.UNDONE,
     Operation.RETAIN: CommitKind.RETAINED,
     Operation.SEAL: CommitKind.SEALED,
+    Operation.LOAD: CommitKind.CHANGED,
+    Operation.REORGANISE: CommitKind.CONSOLIDATED,
+    Operation.CLAIM: CommitKind.CHANGED,
 }
 
 

@@ -11,7 +11,7 @@ from contextlib import contextmanager
 
 from catalog.engine.base.rust_panic import is_panic
 from catalog.engine.log.data_files import file_collection, file_fence, file_kind
-from catalog.engine.log.protocol import Commit, CommitRequest, DataFile, FileKind, LogState, Operation
+from catalog.engine.log.protocol import MERGING, Commit, CommitRequest, DataFile, FileKind, LogState, Operation
 from catalog.errors import (
     CatalogError,
     CommitFailedError,
@@ -45,7 +45,7 @@ def check_change(expected: LogState, change: CommitRequest) -> None:
     for file in change.adds:
         _check_described(file)
         if change.operation is not Operation.UNDO:  # which brings back files of earlier versions and writers
-            _check_new(file, expected, merged=change.operation is Operation.CONSOLIDATE)
+            _check_new(file, expected, merged=change.operation in MERGING)
 
 
 def check_size(uri: str, file: DataFile, size: int | None) -> None:

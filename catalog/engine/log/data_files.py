@@ -21,8 +21,11 @@ from catalog.errors import CorruptFileError, InvalidChangeError
 
 _SMALL_BYTES_MAX = 1 << 20
 """A file so small is read quicker by one thread than by several."""
-_GROUP_ROWS_MAX = 16_384
-"""Of a row group, the smallest piece of a file that is read by itself, and so the smallest part of a step."""
+_GROUP_ROWS_MAX, _LAYER_GROUP_ROWS_MAX = 16_384, 8_192
+"""Of a row group, the smallest piece of a file that is read by itself, and so the smallest part of a step. A layer is
+read for the sake of single keys."""
+_LENGTH_BYTES = 8
+"""A file ends in the length of its footer and a mark of the format."""
 _FEW_VALUES = ["ts", "diff"]
 """Columns that a dictionary makes smaller. Keys and values hardly repeat: it would be made and then thrown away."""
 _BOUNDED = ["key", "ts", "diff"]
@@ -31,14 +34,30 @@ FEW_ROWS_MAX, _FEW_BYTES_MAX = 64, 8192
 """A file of so few rows and bytes is written without compression, so that it can be read without Arrow."""
 _NAME = re.compile(
     r"collection=(?P<collection>[A-Za-z0-9_]+)/"
-    r"(?P<kind>tail|base)-(?P<generation>\d+)\.(?P<epoch>\d+)-[0-9a-f]{32}-(?P<crc>[0-9a-f]{8})\.parquet"
+    r"(?P<kind>tail|base|layer)-(?P<generation>\d+)\.(?P<epoch>\d+)-[0-9a-f]{24}(?P<footer_crc>[0-9a-f]{8})-(?P<crc>[0-9a-f]{8})\.parquet"
 )
 
 
 def name_file(collection: str, kind: FileKind, fence: Fence, content: memoryview) -> str:
-    """Return a new name, in a folder that other readers of Delta tables take the collection from."""
-    name = f"{kind}-{fence.generation}.{fence.epoch}-{uuid.uuid4().hex}-{zlib.crc32(content):08x}.parquet"
+    """Return a new name, in a folder that other readers of Delta tables take the collection from.
+
+    Of files that are read by row groups, what makes the name unique ends in the checksum of the footer.
+    """
+    unique = uuid.uuid4().hex
+    if kind is not FileKind.TAIL:
+        unique = f"{unique[:-8]}{zlib.crc32(memoryview(content)[-footer_size(content) :]):08x}"
+    name = f"{kind}-{fence.generation}.{fence.epoch}-{unique}-{zlib.crc32(content):08x}.parquet"
     return f"collection={collection}/{name}"
+
+
+def footer_size(end: bytes | memoryview) -> int:
+    """Return the size of the footer of a file that ends in these bytes, with its length and the mark of the format."""
+    return int.from_bytes(bytes(memoryview(end)[-_LENGTH_BYTES:-4]), "little") + _LENGTH_BYTES
+
+
+def is_named_footer(path: str, footer: bytes) -> bool:
+    """Tell if a footer is the one that the name of its file tells; earlier builds name files that tell none."""
+    return f"{zlib.crc32(footer):08x}" == _parts(path)["footer_crc"]
 
 
 def is_data_file(path: str) -> bool:
@@ -79,14 +98,18 @@ def encode_tail(collection: str, rows: Sequence[Row]) -> memoryview:
     if len(rows) > FEW_ROWS_MAX or not 0 < sum(len(row[0]) + len(row[1]) for row in rows) <= _FEW_BYTES_MAX:
         table = rows_table(rows)
         check_rows(collection, FileKind.TAIL, table)
-        return encode_rows(table)
+        return encode_rows(table, FileKind.TAIL)
     _check_collection(collection)
     if any(abs(diff) != 1 for *_, diff in rows):
         raise _unfit_diff(collection, FileKind.TAIL)
     return memoryview(small_parquet.write_rows(rows))
 
 
-def encode_rows(rows: pa.Table) -> memoryview:
+def _group_rows(kind: FileKind) -> int:
+    return _LAYER_GROUP_ROWS_MAX if kind is FileKind.LAYER else _GROUP_ROWS_MAX
+
+
+def encode_rows(rows: pa.Table, kind: FileKind = FileKind.BASE) -> memoryview:
     if 0 < rows.num_rows <= FEW_ROWS_MAX and rows.nbytes <= _FEW_BYTES_MAX and rows.schema.equals(protocol.ROWS):
         return memoryview(small_parquet.write_rows(row_list(rows)))
     buffer = pa.BufferOutputStream()
@@ -95,7 +118,7 @@ def encode_rows(rows: pa.Table) -> memoryview:
         buffer,
         compression="zstd",
         write_page_checksum=True,
-        row_group_size=_GROUP_ROWS_MAX,
+        row_group_size=_group_rows(kind),
         use_dictionary=_FEW_VALUES,
         write_statistics=_BOUNDED,
     )
@@ -106,7 +129,7 @@ def decode_rows(
     uri: str, file: DataFile, content: bytes, columns: Sequence[str] | None, groups: Sequence[int] | None = None
 ) -> pa.Table:
     """Return the rows of a file, or of some of its row groups; raise if any byte was changed, lost or added."""
-    _check_content(uri, file, content)
+    check_content(uri, file, content)
     try:
         parquet = pq.ParquetFile(pa.BufferReader(content))
         if parquet.metadata.num_rows != file.rows:
@@ -123,7 +146,7 @@ def decode_rows(
 def decode_row_list(uri: str, file: DataFile, content: bytes) -> list[Row]:
     """Return the rows of a file; raise as `decode_rows` does."""
     if file.rows <= FEW_ROWS_MAX:
-        _check_content(uri, file, content)
+        check_content(uri, file, content)
         rows = small_parquet.read_rows(content)
         if rows is not None and len(rows) == file.rows:
             return rows
@@ -135,7 +158,8 @@ def row_list(rows: pa.Table) -> list[Row]:
     return list(zip(*(rows[name].to_pylist() for name in protocol.ROWS.names), strict=True))
 
 
-def _check_content(uri: str, file: DataFile, content: bytes) -> None:
+def check_content(uri: str, file: DataFile, content: bytes) -> None:
+    """Refuse the content of a file if any byte was changed, lost or added."""
     if len(content) != file.size:
         raise CorruptFileError(uri, file.path, f"it has {len(content)} bytes of {file.size}")
     _check_sum(uri, file.path, content)
@@ -157,11 +181,11 @@ def check_rows(collection: str, kind: FileKind, rows: pa.Table) -> None:
         raise InvalidChangeError(f"a file of {collection} needs rows")
     if nulls := [name for name in protocol.ROWS.names if rows[name].null_count]:
         raise InvalidChangeError(f"rows of {collection} have NULLs in {', '.join(nulls)}")
-    diff = pc.min_max(pc.abs(rows["diff"]) if kind is FileKind.TAIL else rows["diff"]).as_py()
+    diff = pc.min_max(rows["diff"] if kind is FileKind.BASE else pc.abs(rows["diff"])).as_py()
     if diff != {"min": 1, "max": 1}:
         raise _unfit_diff(collection, kind)
-    if kind is FileKind.BASE and not _ascends(rows["key"]):
-        raise InvalidChangeError(f"keys of a base file of {collection} are not unique and in order")
+    if kind is not FileKind.TAIL and not _ascends(rows["key"]):
+        raise InvalidChangeError(f"keys of a {kind} file of {collection} are not unique and in order")
 
 
 def _check_collection(collection: str) -> None:

@@ -39,7 +39,7 @@ from catalog.engine.log.delta_entries import (
     entry_path,
 )
 from catalog.engine.log.held_table import HELD_COMMITS_MAX, HeldTable
-from catalog.engine.log.parquet_footers import read_groups
+from catalog.engine.log.parquet_footers import ParquetGroups, read_groups
 from catalog.engine.log.protocol import (
     Commit,
     CommitRequest,
@@ -60,7 +60,6 @@ from catalog.errors import (
     CheckpointMismatchError,
     CommitFailedError,
     ConflictError,
-    CorruptFileError,
     DamagedError,
     FilesLostError,
     ForeignTableError,
@@ -162,7 +161,7 @@ class DeltaLog:
 
     def write(self, collection: str, kind: FileKind, fence: Fence, rows: pa.Table) -> DataFile:
         check_rows(collection, kind, rows)
-        content = encode_rows(rows)
+        content = encode_rows(rows, kind)
         return describe(self._write(collection, kind, fence, content), content.nbytes, rows)
 
     def write_tail(self, collection: str, fence: Fence, rows: Sequence[Row]) -> DataFile:
@@ -185,21 +184,21 @@ class DeltaLog:
         return decode_row_list(self.uri, file, self._content(file))
 
     def _content(self, file: DataFile) -> bytes:
-        content = self._storage.read(file.path)
+        return self._there(file, self._storage.read(file.path))
+
+    def _there(self, file: DataFile, content: bytes | None) -> bytes:
         if content is None:
             raise MissingFileError(self.uri, file.path)
         return content
 
     def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
-        def read_end(count: int) -> bytes:
-            end = self._storage.read_range(file.path, file.size - count, file.size)
-            if end is None:
-                raise MissingFileError(self.uri, file.path)
-            if len(end) != count:
-                raise CorruptFileError(self.uri, file.path, f"it has fewer bytes than {file.size}")
-            return end
+        return read_groups(self.uri, file, partial(self._range, file), lambda: self.read(file, ["key"]))
 
-        return read_groups(self.uri, file, read_end, lambda: self.read(file, ["key"]))
+    def grouped(self, file: DataFile) -> ParquetGroups:
+        return ParquetGroups.opened(self.uri, file, partial(self._range, file))
+
+    def _range(self, file: DataFile, start: int, end: int) -> bytes:
+        return self._there(file, self._storage.read_range(file.path, start, end))
 
     def compare_and_append(self, expected: LogState, change: CommitRequest) -> Commit:
         check_change(expected, change)

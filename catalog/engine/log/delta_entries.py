@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from catalog.engine.log.commit_rules import committed
 from catalog.engine.log.data_files import file_collection, file_kind
 from catalog.engine.log.digests import commit_digest, state_text
-from catalog.engine.log.protocol import AppTxn, Commit, CommitRequest, DataFile, LogState, Operation
+from catalog.engine.log.protocol import MERGING, AppTxn, Commit, CommitRequest, DataFile, LogState, Operation
 from catalog.errors import AlteredEntryError, ForeignTableError, InvalidChangeError, LogTooNewError, TornLogError
 
 _Name = TypeVar("_Name", Operation, AppTxn)
@@ -91,7 +91,7 @@ def metadata(expected: LogState, change: CommitRequest, now_ms: int) -> dict[str
 
 def commit_entry(expected: LogState, change: CommitRequest, now_ms: int) -> bytes:
     """Return the entry of a change after a state, with the same actions that delta-rs would write."""
-    is_seal, data_change = change.operation is Operation.SEAL, change.operation is not Operation.CONSOLIDATE
+    is_seal, data_change = change.operation is Operation.SEAL, change.operation not in MERGING
     operation = {"operation": "SEAL", "operationParameters": {}} if is_seal else _APPENDED
     info = {"timestamp": now_ms, **operation, **metadata(expected, change, now_ms)}
     actions: list[dict[str, Any]] = [{"commitInfo": info}]

@@ -9,7 +9,7 @@ from deltalake import CommitProperties, DeltaTable, PostCommitHookProperties, Tr
 from deltalake.transaction import AddAction, RemoveAction  # noqa: TID251 - here, and nowhere else
 
 from catalog.engine.log.delta_entries import metadata, stats
-from catalog.engine.log.protocol import ROWS, CommitRequest, LogState, Operation
+from catalog.engine.log.protocol import MERGING, ROWS, CommitRequest, LogState
 
 _SCHEMA = ROWS.insert(0, pa.field("collection", pa.string(), nullable=False))
 _NO_HOOKS = PostCommitHookProperties(create_checkpoint=False, cleanup_expired_logs=False)
@@ -38,7 +38,7 @@ def open_table(uri: str, options: Mapping[str, str], version: int | None) -> Del
 
 def append(table: DeltaTable, expected: LogState, change: CommitRequest, now_ms: int) -> None:
     """Commit a change to a table that is open at the expected version as the one after it, or raise; never later."""
-    data_change = change.operation is not Operation.CONSOLIDATE
+    data_change = change.operation not in MERGING
     actions: list[AddAction | RemoveAction] = [
         AddAction(file.path, file.size, {"collection": file.collection}, now_ms, data_change, stats(file))
         for file in change.adds

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import itertools
 import uuid
-from collections.abc import Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 
 from catalog.engine.log.data_files import file_fence
@@ -32,6 +32,9 @@ class Policy:
     orphan_ms: int = 7 * _DAY_MS
     """An uncommitted file of the present fence is left alone for this long, whatever the retention: its writer may be
     alive. Longer than the longest transaction."""
+    keep_from: Callable[[LogState], int | None] | None = None
+    """Returns the earliest version that work under way still reads at a state, however old it is; none if there is no
+    such work. Its uncommitted files are younger than that version, and are left alone too."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -111,6 +114,11 @@ def plan_cleaning(log: Log, state: LogState, policy: Policy) -> CleaningPlan:
         lambda entry: entry[1] <= now_ms - policy.retention_ms, log.entry_times(state.frontier + 1, state.version)
     )
     frontier = max((version for version, _ in ended), default=state.frontier)
+    orphan_before_ms = now_ms - policy.orphan_ms
+    if policy.keep_from is not None and (needed := policy.keep_from(state)) is not None:
+        frontier = max(state.frontier, min(frontier, needed))
+        begun_ms = next((written_ms for _, written_ms in log.entry_times(needed, needed)), 0)
+        orphan_before_ms = min(orphan_before_ms, begun_ms)
     present = list(log.files())
     # The log is read after the files were listed: whatever was committed meanwhile counts as retained.
     start = log.state(state.frontier)
@@ -127,7 +135,7 @@ def plan_cleaning(log: Log, state: LogState, policy: Policy) -> CleaningPlan:
     require_no_step(log, app_txns)
     unretained = [file for file in present if file.path not in retained]
     spent = {file.path for file in unretained if file.path in known or file_fence(file.path) < state.fence}
-    orphans = (f.path for f in unretained if f.path not in spent and f.modified_ms < now_ms - policy.orphan_ms)
+    orphans = (f.path for f in unretained if f.path not in spent and f.modified_ms < orphan_before_ms)
     return CleaningPlan(frontier, tuple(spent), tuple(orphans))
 
 

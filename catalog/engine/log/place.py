@@ -16,7 +16,7 @@ from catalog.engine.log.protocol import LogState
 from catalog.engine.log.replica import newest_state
 from catalog.engine.storage.base import Storage, open_storage
 from catalog.engine.storage.identity import Identity, require_identity
-from catalog.engine.storage.layout import shard_uri, stash_uri
+from catalog.engine.storage.layout import shard_uri, stash_uri, tables_uri
 from catalog.errors import NotInitializedError
 
 
@@ -54,6 +54,10 @@ class StorePlace:
     def shard_log(self, shard_id: str) -> DeltaLog:
         """Return the log of a shard, which may not exist yet."""
         return DeltaLog(shard_uri(self.uri, shard_id), self.options)
+
+    def tables_log(self) -> DeltaLog:
+        """Return the log of the tables, which may not exist yet."""
+        return DeltaLog(tables_uri(self.uri), self.options)
 
     @property
     def stash_uri(self) -> str:

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from enum import StrEnum
-from typing import Any, Protocol
+from typing import Any, Final, Protocol
 
 from catalog.engine.base.fence import Fence
 from catalog.engine.base.lazy_arrow import pa
@@ -35,6 +35,8 @@ class FileKind(StrEnum):
     """Rows of one transaction: `diff` is +1 or -1, `ts` the version of its commit."""
     BASE = "base"
     """A consolidation: unique keys in order, all `diff` +1, `ts` the version that it consolidates."""
+    LAYER = "layer"
+    """The newest change of each of many keys: unique keys in order, `diff` is +1 or -1, `ts` any up to its commit's."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -66,6 +68,20 @@ class RowGroup:
     """In bytes, before compression."""
 
 
+class GroupedFile(Protocol):
+    """A file that is read by row groups: what its footer tells, and each group when it is asked for."""
+
+    @property
+    def groups(self) -> tuple[RowGroup, ...]: ...
+
+    @property
+    def footer_size(self) -> int:
+        """Return the size of the footer in bytes, which is about what this object holds in memory."""
+
+    def read(self, number: int) -> pa.Table:
+        """Return the rows of one group after checking its pages and bounds; no other bytes of the file are read."""
+
+
 class Operation(StrEnum):
     """The purpose of a commit."""
 
@@ -79,6 +95,16 @@ class Operation(StrEnum):
     """Moves the retention frontier."""
     SEAL = "seal"
     """Takes a version so that an earlier commit of unknown outcome can never land."""
+    LOAD = "load"
+    """Adds the rows of a bulk write."""
+    REORGANISE = "reorganise"
+    """Replaces files; no row that a reader sees changes."""
+    CLAIM = "claim"
+    """Asks others to hold back for a moment; changes nothing."""
+
+
+MERGING: Final = frozenset({Operation.CONSOLIDATE, Operation.REORGANISE})
+"""The operations that replace files by others with the same rows, which carry the ts of earlier commits."""
 
 
 class AppTxn(StrEnum):
@@ -93,6 +119,8 @@ class AppTxn(StrEnum):
     """The version that a running migration leads to; 0 if none runs. Nothing is vacuumed meanwhile."""
     FOLLOWED = "followed"
     """Of a shard whose rows follow from those of the stash: the ts of the stash up to which they do."""
+    TABLES_FORMAT = "tables_format"
+    """Of a log of tables: the version of the format of its rows and of the engine's messages in it."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -155,7 +183,7 @@ class LogState:
         return self.app_txns.get(AppTxn.FRONTIER, 0)
 
     def files_of(self, collection: str, kind: FileKind | None = None) -> list[DataFile]:
-        """List the files of a collection, of both kinds or of one."""
+        """List the files of a collection, of all kinds or of one."""
         return [f for f in self.files.values() if f.collection == collection and (kind is None or f.kind is kind)]
 
     def after(self, commit: Commit) -> LogState:
@@ -264,6 +292,13 @@ class Log(Protocol):
 
     def groups(self, file: DataFile) -> tuple[RowGroup, ...]:
         """Return the row groups of a file, in their order; as few of its rows as possible are read."""
+
+    def grouped(self, file: DataFile) -> GroupedFile:
+        """Return a file to be read by row groups, of which only the footer is read at once.
+
+        The checksum of each page is checked instead of that of the file. Raises MissingFileError or CorruptFileError,
+        now or when a group is read.
+        """
 
     def compare_and_append(self, expected: LogState, change: CommitRequest) -> Commit:
         """Commit a change if nothing was committed since `expected`; it is durable when this returns.

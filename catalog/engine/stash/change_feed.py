@@ -10,7 +10,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 
 from catalog.engine.log.maintenance import require_retained
-from catalog.engine.log.protocol import AppTxn, Commit, DataFile, Log, Operation
+from catalog.engine.log.protocol import MERGING, AppTxn, Commit, DataFile, Log, Operation
 from catalog.engine.log.replica import newest_state, retired_if_missing
 from catalog.engine.stash.recorded_types import is_same_record
 from catalog.engine.stash.view import BaseFileCache, TailRow, View, changes, load_view
@@ -37,7 +37,7 @@ class ChangeFeed:
 
     def files(self, commit: Commit) -> tuple[DataFile, ...]:
         """Return the files with the changes of the collection; a compaction changes no row."""
-        if commit.operation is Operation.CONSOLIDATE:
+        if commit.operation in MERGING:
             return ()
         return tuple(file for file in commit.adds if file.collection == self.collection)
 

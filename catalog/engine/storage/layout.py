@@ -13,6 +13,9 @@ STASH = "stash"
 SHARDS = "shards"
 """The folder of the shards, each a log of its own."""
 
+TABLES = "tables"
+"""The folder of the tables, one log."""
+
 
 def stash_uri(store: str) -> str:
     return f"{store.rstrip('/')}/{STASH}"
@@ -25,6 +28,10 @@ def shard_uri(store: str, shard_id: str) -> str:
     return f"{store.rstrip('/')}/{SHARDS}/{shard_id.removeprefix(f'{SHARDS}/')}"
 
 
+def tables_uri(store: str) -> str:
+    return f"{store.rstrip('/')}/{TABLES}"
+
+
 def is_shard_id(text: str) -> bool:
     """Tell if a text names a folder among the shards of a store, by its path within the store or alone."""
     return re.fullmatch(rf"(?:{SHARDS}/)?[A-Za-z0-9_-]+", text) is not None
@@ -33,6 +40,11 @@ def is_shard_id(text: str) -> bool:
 def shard_ids(storage: Storage) -> frozenset[str]:
     """List the shards that a store has, used or not."""
     return frozenset(path.split("/")[1] for path in storage.paths(SHARDS))
+
+
+def has_tables(storage: Storage) -> bool:
+    """Tell if a store has a log of tables, which is made when they are first used."""
+    return next(iter(storage.paths(TABLES)), None) is not None
 
 
 def new_shard_id() -> str:

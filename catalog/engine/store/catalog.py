@@ -46,6 +46,7 @@ if TYPE_CHECKING:
 
     from catalog.engine.base.scratch_folder import ScratchFolder
     from catalog.engine.builtins.store_metrics import StoreMetric
+    from catalog.engine.schema_change.tables import Tables
 
 _Key = TypeVar("_Key", bound=Message)
 _ID_BLOCK = 64
@@ -85,6 +86,7 @@ class Catalog(PublicMembers):
         place: StorePlace,
         *,
         builtins: BuiltinTables | None = None,
+        tables_at: StorePlace | None = None,
         heartbeat: Heartbeat | None = None,
         scratch: ScratchFolder | None = None,
         copied_ts: int | None = None,
@@ -93,9 +95,11 @@ class Catalog(PublicMembers):
     ) -> None:
         self._stash, self._mode, self._place = stash, mode, place
         self._builtins, self._heartbeat, self._scratch = builtins, heartbeat, scratch
+        self._tables_at = tables_at or place
         self._copied_ts, self._rebuild, self._observer = copied_ts, rebuild, observer
         self._ids: dict[str, tuple[int, int]] = {}
         self._ids_lock = Lock()
+        self._tables: Tables | None = None
         self._is_closed = False
         self._opened_by = os.getpid()
 
@@ -227,6 +231,18 @@ class Catalog(PublicMembers):
             return feed(session, place.uri, place.options, name, since, project=place.project.name)
 
     @property
+    def tables(self) -> Tables:
+        """The tables of the environment, whose schemas change while they are written."""
+        self._require_open()
+        if self._tables is None:
+            from catalog.engine.store.tables import open_tables  # noqa: PLC0415 - most programs have no tables
+
+            is_writer = self._mode not in {Mode.READ_ONLY, Mode.DEBUG}
+            leads = self._mode in {Mode.LEADER, Mode.SAVEPOINT}
+            self._tables = open_tables(self._tables_at, self._stash, is_writer=is_writer, leads=leads)
+        return self._tables
+
+    @property
     def builtins(self) -> tuple[str, ...]:
         """The names of the builtin collections."""
         return () if self._builtins is None else self._builtins.names
@@ -322,6 +338,8 @@ class Catalog(PublicMembers):
 
     def _release(self) -> None:
         self._is_closed = True
+        if self._tables is not None:
+            self._tables.close()
         if self._heartbeat is not None:
             self._heartbeat.stop()
         if self._scratch is not None:

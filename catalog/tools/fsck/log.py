@@ -9,7 +9,7 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
 from catalog.engine.log.data_files import file_fence
-from catalog.engine.log.protocol import Commit, DataFile, FileKind, Log, LogState, Operation
+from catalog.engine.log.protocol import MERGING, Commit, DataFile, FileKind, Log, LogState, Operation
 from catalog.errors import (
     AlteredEntryError,
     CatalogError,
@@ -243,9 +243,9 @@ def _misfits(state: LogState, commit: Commit, txids: Mapping[str, int]) -> Itera
 
 def _lifetime(state: LogState, commit: Commit, file: DataFile) -> tuple[int, int]:
     """Return the range of ts of the rows of a file that a commit adds."""
-    if file.kind is FileKind.BASE or commit.operation is Operation.UNDO:
+    if file.kind is not FileKind.TAIL or commit.operation is Operation.UNDO:
         return 0, commit.version
-    if commit.operation is Operation.CONSOLIDATE:
+    if commit.operation in MERGING:
         removed = [state.files[path] for path in commit.removed_paths if path in state.files]
         merged = [old for old in removed if old.collection == file.collection] or [file]
         return min(old.ts_min for old in merged), max(old.ts_max for old in merged)

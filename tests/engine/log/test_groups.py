@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+import re
+from dataclasses import replace
+
 import pytest
 
 from catalog.engine.log.protocol import FileKind
@@ -48,12 +51,56 @@ def test_a_footer_that_is_larger_than_most_is_read_whole(place: Place) -> None:
     assert [key for group in groups for key in (group.first, group.last)] == [keys[number] for number in sorted(ends)]
 
 
+@pytest.mark.parametrize(("kind", "size"), [(FileKind.LAYER, 8_192), (FileKind.BASE, GROUP_ROWS)])
+def test_a_piece_is_read_without_the_others(place: Place, kind: FileKind, size: int) -> None:
+    """Those of a layer are smaller, since single keys are looked up in it."""
+    log, _ = created(place)
+    keys = numbered(2 * size + 3)
+    grouped = place.open().grouped(log.write("role", kind, FENCE, rows(0, *keys)))
+    assert [(group.first, group.last, group.rows) for group in grouped.groups] == [
+        (keys[0], keys[size - 1], size),
+        (keys[size], keys[2 * size - 1], size),
+        (keys[2 * size], keys[-1], 3),
+    ]
+    assert [grouped.read(number) for number in (1, 2, 0)] == [
+        rows(0, *keys[size : 2 * size]),
+        rows(0, *keys[2 * size :]),
+        rows(0, *keys[:size]),
+    ]
+
+
+@pytest.mark.parametrize("length", [10, 10_000])
+def test_few_rows_and_long_keys_are_one_piece(place: Place, length: int) -> None:
+    """Footers tell nothing of their keys."""
+    log, _ = created(place)
+    written = rows(0, *(letter * length for letter in (b"a", b"b", b"c")))
+    grouped = log.grouped(log.write("role", FileKind.LAYER, FENCE, written))
+    assert [(group.first, group.last, group.rows) for group in grouped.groups] == [(b"a" * length, b"c" * length, 3)]
+    assert grouped.read(0) == written
+
+
+def test_a_file_of_an_earlier_build_is_checked_as_a_whole(folder: DeltaPlace) -> None:
+    """Its name does not tell the checksum of its footer."""
+    log, _ = created(folder)
+    file = log.write("role", FileKind.BASE, FENCE, rows(0, *numbered(100)))
+    named = replace(file, path=re.sub("-[0-9a-f]{32}-", f"-{'0' * 32}-", file.path))
+    (folder.folder / file.path).rename(folder.folder / named.path)
+    assert log.grouped(named).read(0).num_rows == 100
+    path = folder.folder / named.path
+    whole = path.read_bytes()
+    path.write_bytes(whole[:500] + bytes([whole[500] ^ 1]) + whole[501:])
+    with pytest.raises(CorruptFileError, match="its checksum does not fit"):
+        log.grouped(named)
+
+
 def test_a_file_that_is_gone_has_no_pieces(place: Place) -> None:
     log, _ = created(place)
     file = log.write("role", FileKind.BASE, FENCE, rows(0, b"a"))
     log.delete([file.path])
     with pytest.raises(MissingFileError):
         log.groups(file)
+    with pytest.raises(MissingFileError):
+        log.grouped(file)
 
 
 def test_a_file_that_was_cut_or_overwritten_is_told_from_a_whole_one(folder: DeltaPlace) -> None:

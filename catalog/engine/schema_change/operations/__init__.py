@@ -1,0 +1,1 @@
+"""Operations of schema changes, a module each: their plans, and what they refuse before anything is done."""
