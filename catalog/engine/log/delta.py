@@ -101,6 +101,11 @@ class DeltaLog:
     def __reduce__(self) -> tuple[type[DeltaLog], tuple[str, dict[str, str]]]:
         return DeltaLog, (self.uri, self._options)
 
+    @property
+    def options(self) -> dict[str, str]:
+        """Return the options of the storage, which may hold credentials."""
+        return dict(self._options)
+
     def now_ms(self) -> int:
         return int(self._clock() * 1000)
 

@@ -8,20 +8,20 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import dataclass
-from datetime import UTC, datetime
-from itertools import islice
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
+from catalog.engine.base.arrow import repeated
 from catalog.engine.base.fence import Fence
-from catalog.engine.log.data_files import rows_table
-from catalog.engine.log.protocol import DataFile, FileKind, Log, Row
-from catalog.engine.schema_change.derive import completed, stored_row
+from catalog.engine.log import protocol
+from catalog.engine.log.protocol import DataFile, FileKind, Log
 from catalog.engine.schema_change.layers import LayeredView
+from catalog.engine.schema_change.row_columns import decode_columns, encode_entries, encode_values, filled
 from catalog.engine.schema_change.rows import RowCodec
 from catalog.engine.schema_change.schema import Element
 
-CHUNK_ROWS = 50_000
-_EPOCH = datetime(1970, 1, 1, tzinfo=UTC)
-"""Expressions that fill columns know no time."""
+CHUNK_ROWS = 200_000
 
 
 @dataclass(frozen=True, slots=True)
@@ -29,40 +29,45 @@ class Chunk:
     files: tuple[DataFile, ...]
     rows: int
     last: bytes
-    """The last key that was read; empty if there was none."""
+    """The last key that was read; that of the chunk before if there was none."""
 
 
 def build_chunk(log: Log, view: LayeredView, codec: RowCodec, element: Element, *, fence: Fence, after: bytes) -> Chunk:
     """Write the entries of the rows that follow a key, as a layer dated at the state of the view."""
-    ts, schema = view.state.version, codec.schema
-    entries: dict[bytes, bytes] = {}
+    made: list[pa.Table] = []
     last, count = after, 0
-    for key, value in islice(_rows_after(view, schema.collection, after), CHUNK_ROWS):
-        name, entry = stored_row(codec, element, codec.row(key, value))
-        entries[name] = entry
-        last, count = key, count + 1
-    rows: list[Row] = [(key, value, ts, 1) for key, value in sorted(entries.items())]
-    files = (log.write(element.collection, FileKind.LAYER, fence, rows_table(rows)),) if rows else ()
-    return Chunk(files, count, last)
+    for rows in _rows_after(view, codec.schema.collection, after):
+        part = rows.slice(0, CHUNK_ROWS - count)
+        columns = decode_columns(codec, part["key"], part["value"])
+        made.append(_dated(*encode_entries(codec, element, columns, part.num_rows), view.state.version))
+        last, count = part["key"][-1].as_py(), count + part.num_rows
+        if count == CHUNK_ROWS:
+            break
+    if not count:
+        return Chunk((), 0, last)
+    entries = pa.concat_tables(made)
+    ordered = entries.take(pc.sort_indices(entries, [("key", "ascending")]))
+    return Chunk((log.write(element.collection, FileKind.LAYER, fence, ordered.combine_chunks()),), count, last)
 
 
-def filled_base(
-    log: Log, view: LayeredView, codec: RowCodec, fence: Fence, rows_max: int = CHUNK_ROWS
-) -> tuple[tuple[DataFile, ...], int]:
+def filled_base(log: Log, view: LayeredView, codec: RowCodec, fence: Fence) -> tuple[tuple[DataFile, ...], int]:
     """Write every row with the values of its unfinished columns, as base files; return them and the number of rows."""
-    ts, collection = view.state.version, codec.schema.collection
-    files: list[DataFile] = []
-    count = 0
-    stored = view.rows(collection)
-    while part := list(islice(stored, rows_max)):
-        rows: list[Row] = []
-        for key, value in part:
-            row = completed(codec.schema, codec.row(key, value), _EPOCH)
-            rows.append((key, codec.value(row), ts, 1))
-        files.append(log.write(collection, FileKind.BASE, fence, rows_table(rows)))
-        count += len(rows)
+    collection, files, count = codec.schema.collection, list[DataFile](), 0
+    for rows in view.tables(collection):
+        columns = filled(codec, decode_columns(codec, rows["key"], rows["value"]), rows.num_rows)
+        values = encode_values(codec, codec.schema.primary, columns, rows.num_rows)
+        dated = _dated(rows["key"].combine_chunks(), values, view.state.version)
+        files.append(log.write(collection, FileKind.BASE, fence, dated))
+        count += rows.num_rows
     return tuple(files), count
 
 
-def _rows_after(view: LayeredView, collection: str, after: bytes) -> Iterator[tuple[bytes, bytes]]:
-    return view.rows(collection, after + b"\0") if after else view.rows(collection)
+def _rows_after(view: LayeredView, collection: str, after: bytes) -> Iterator[pa.Table]:
+    return view.tables(collection, after + b"\0") if after else view.tables(collection)
+
+
+def _dated(keys: pa.Array, values: pa.Array, ts: int) -> pa.Table:
+    """Return rows in the columns of a data file, all of them added at one ts."""
+    count = len(keys)
+    columns = [keys, values, repeated(pa.int64(), ts, count), repeated(pa.int32(), 1, count)]
+    return pa.Table.from_arrays(columns, schema=protocol.ROWS)

@@ -147,6 +147,15 @@ class StashNames:
         return (collection.decode(key, value) for key, value in self.stash.view().rows(name))
 
 
+def table_items(stash: Stash) -> dict[int, str] | None:
+    """Return the names of the items that are tables by id; none if the catalog knows no items."""
+    collection = stash.registry.by_name.get("item")
+    if collection is None:
+        return None
+    found: Iterator[tuple[Any, Any]] = (collection.decode(key, value) for key, value in stash.view().rows("item"))
+    return {int(key.id): str(value.name) for key, value in found if value.kind == _TABLE}
+
+
 def _comments(transaction: Transaction, comment: Collection, number: int) -> Iterator[Any]:
     for key, _ in transaction.rows(comment.key_type):
         own: Any = key

@@ -23,6 +23,7 @@ from catalog.engine.schema_change.signs import Signs
 from catalog.engine.schema_change.sql import parse_statement
 from catalog.engine.schema_change.statements import CreateTable
 from catalog.engine.schema_change.steps import (
+    RUN,
     ChangeStatus,
     Owned,
     StoppedByOthersError,
@@ -44,7 +45,7 @@ from catalog.engine.schema_change.stored_plan import stage_messages
 from catalog.engine.schema_change.stored_schema import table_message
 from catalog.engine.schema_change.validating import KEYS_MAX, find_violators, rule_text, violation_at
 from catalog.errors import CatalogError, RetryableError
-from catalog.errors.tables import ExpressionFailedError
+from catalog.errors.tables import ExpressionFailedError, RefusedChangeError
 
 ELEMENTS = "element"
 """The allocator of the ids of elements."""
@@ -77,6 +78,8 @@ class Owner:
         """Do the next thing that a change needs: take it up, begin it, or carry out a stage."""
         row = self._row(number)
         self.signs.show(f"change-{number}")
+        if ChangeStatus(row.status) not in {*RUN, ChangeStatus.PENDING}:
+            raise StoppedByOthersError
         if row.owner != self.name:
             self.adopt(number)
         elif ChangeStatus(row.status) is ChangeStatus.PENDING:
@@ -87,6 +90,8 @@ class Owner:
                 self._carry_out(owned, row, stage_of(row))
             except ExpressionFailedError as error:
                 self._fail(owned, pb.Failure(rule="expression", why=error.what, count=1))
+            except RefusedChangeError as error:
+                self._fail(owned, pb.Failure(rule="refused", why=error.what, count=1))
 
     def adopt(self, number: int) -> None:
         """Become the owner of a change; its former owner can no longer make a step of it."""
@@ -231,10 +236,9 @@ class Owner:
         schema, element = self._part(stage)
         if not row.read_ts:
             total = sum(file.rows for file in replica.view.files_of(schema.collection))
-            at = replica.state.version
 
-            def fix(row: pb.SchemaChangeValue) -> None:
-                row.read_ts, row.rows_total = at, total
+            def fix(row: pb.SchemaChangeValue) -> None:  # at the state that it is committed on: that one is retained
+                row.read_ts, row.rows_total = replica.state.version, total
 
             self._edit(owned, fix)
             return

@@ -23,6 +23,8 @@ from catalog.errors import FencedError, RetiredError, TransactionConflictError
 
 TABLE, SCHEMA_CHANGE, BULK_WRITE = "table", "schema_change", "bulk_write"
 CONFIG, FENCE_TOKEN, ID_ALLOC = "config", "fence_token", "id_alloc"
+TABLES_COLLECTIONS = frozenset({TABLE, SCHEMA_CHANGE, BULK_WRITE, CONFIG, FENCE_TOKEN, ID_ALLOC})
+"""The engine's own collections in a log of tables; every other one holds what an element stores."""
 _RECENT_MAX = 1024
 _SAME_ROWS = frozenset({Operation.REORGANISE, Operation.CONSOLIDATE, Operation.RETAIN, Operation.CLAIM, Operation.SEAL})
 """Operations whose layers and bases hold rows that were there before."""

@@ -30,7 +30,7 @@ _VERSION_FIELD = 1
 
 
 @dataclass(frozen=True, slots=True)
-class _KeyCodec:
+class KeyCodec:
     """The key of an element: some columns as fields 1, 2, … by position."""
 
     message: type[Message]
@@ -90,8 +90,7 @@ class RowCodec:
         """Return the entry of a row in an index: its key, and the stored columns."""
         value = b""
         if element.stored:
-            stored = self._stored[element.id]
-            value = _encoded(stored, [(f"c{number}", self._column(number)) for number in element.stored], row)
+            value = _encoded(*self.stored_columns(element), row)
         return self.key(row, element), value
 
     def value(self, row: RowValues, element: Element | None = None) -> bytes:
@@ -102,9 +101,7 @@ class RowCodec:
         versions = {_VERSION: self.schema.min}
         if element is None or element.id == self.schema.primary.id:
             return _encoded(self._value, self._columns, row, versions)
-        own = frozenset(element.columns)
-        columns = [(f"c{column.id}", column) for column in self._ordered if column.id not in own]
-        return _encoded(self._whole, columns, row, versions)
+        return _encoded(*self.whole_columns(element), row, versions)
 
     def row(self, key: bytes, value: bytes) -> dict[int, Value]:
         """Return all values of a stored row; columns that came after it was written have their initial default."""
@@ -119,7 +116,7 @@ class RowCodec:
                 found[column.id] = column.initial_default
         return found
 
-    def _key_codec(self, element: Element) -> _KeyCodec:
+    def _key_codec(self, element: Element) -> KeyCodec:
         """Return the codec of an element's key: of an index, its columns and then those of the primary key."""
         numbers = list(element.columns)
         if element.kind is ElementKind.INDEX:
@@ -127,7 +124,25 @@ class RowCodec:
             numbers += [number for number in own.columns if number not in numbers]
         fields = [(f"k{at}", at, self._type(number)) for at, number in enumerate(numbers, 1)]
         columns = tuple((f"k{at}", self._column(number)) for at, number in enumerate(numbers, 1))
-        return _KeyCodec(_message_type(f"Key{element.id}", fields), columns)
+        return KeyCodec(_message_type(f"Key{element.id}", fields), columns)
+
+    def key_codec(self, element: Element) -> KeyCodec:
+        """Return the codec of the keys of an element."""
+        return self._keys[element.id]
+
+    @property
+    def value_columns(self) -> tuple[type[Message], tuple[tuple[str, TableColumn], ...]]:
+        """Return the message of a row's value, and its columns by the names of fields."""
+        return self._value, self._columns
+
+    def whole_columns(self, element: Element) -> tuple[type[Message], tuple[tuple[str, TableColumn], ...]]:
+        """Return the message of a value by another primary key, and its columns."""
+        own = frozenset(element.columns)
+        return self._whole, tuple((f"c{column.id}", column) for column in self._ordered if column.id not in own)
+
+    def stored_columns(self, element: Element) -> tuple[type[Message], tuple[tuple[str, TableColumn], ...]]:
+        """Return the message of the value of an index entry, and its columns."""
+        return self._stored[element.id], tuple((f"c{number}", self._column(number)) for number in element.stored)
 
     def _column(self, number: int) -> TableColumn:
         found = self.schema.column_by_id(number)

@@ -6,6 +6,7 @@ A process compares two readings of a sign, never clocks: one that did not change
 from __future__ import annotations
 
 import json
+import re
 import threading
 import time
 from collections.abc import Iterable
@@ -17,6 +18,7 @@ from catalog.engine.storage.base import Storage
 from catalog.errors import CatalogError
 
 FOLDER = "heartbeats/tables"
+_FILE = re.compile(FOLDER + r"/\.?[A-Za-z0-9_-]+\.json(?:\.[0-9a-f]{32}\.tmp)?")
 DEAD_AFTER_S = 60.0
 _SHOWN_EVERY_S = 1.0
 
@@ -110,6 +112,11 @@ class LifeThread:
     def _run(self) -> None:
         while not self._stopped.wait(self.interval_s):
             self.signs.show(self.name)
+
+
+def is_sign(path: str) -> bool:
+    """Tell if a file is a sign of life, or one that its writer did not finish."""
+    return _FILE.fullmatch(path) is not None
 
 
 def _path(name: str) -> str:

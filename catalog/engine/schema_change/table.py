@@ -15,6 +15,10 @@ from catalog.engine.schema_change.types import Value
 from catalog.errors.tables import SchemaChangedError, UnknownTableError
 
 if TYPE_CHECKING:
+    import pyarrow as pa
+    from pyspark.sql import DataFrame, SparkSession
+
+    from catalog.engine.schema_change.layers import LayeredView
     from catalog.engine.schema_change.tables import Tables
 
 
@@ -40,15 +44,40 @@ class Table:
 
     def rows(self, as_of: int | None = None) -> Iterator[dict[str, Value]]:
         """Yield the rows of now, or of a ts, with the columns that the table had then, in the order of stored keys."""
+        view, schema = self._at(as_of)
+        codec = RowCodec(schema)
+        for key, value in view.rows(schema.collection):
+            yield _named(schema, codec.row(key, value))
+
+    def arrow(self, as_of: int | None = None) -> pa.Table:
+        """Return the rows of now, or of a ts, as an Arrow table."""
+        import pyarrow as pa  # noqa: PLC0415 - callers that want rows need no more of it
+
+        from catalog.engine.schema_change.reading import table_batches, table_columns  # noqa: PLC0415
+
+        view, schema = self._at(as_of)
+        return pa.Table.from_batches(table_batches(view, schema), table_columns(schema))
+
+    def dataframe(self, as_of: int | None = None, spark: SparkSession | None = None) -> DataFrame:
+        """Return the rows as a Spark DataFrame of flat columns, at a ts; by default at the present one."""
+        from catalog.engine.schema_change.reading import table_frame  # noqa: PLC0415 - other calls need no pyspark
+        from catalog.engine.spark.java_errors import java_errors  # noqa: PLC0415
+        from catalog.engine.spark.session import local_session  # noqa: PLC0415
+
+        view, schema = self._at(as_of)
+        with java_errors():
+            session, log = spark or local_session(), self.tables.store.log
+            return table_frame(session, log.uri, getattr(log, "options", {}), schema, view)
+
+    def _at(self, as_of: int | None) -> tuple[LayeredView, TableSchema]:
+        """Return the rows of a ts, by default of now, and the schema of then."""
         if as_of is None:
             self.tables.refresh()
         view = self.tables.store.view_at(as_of)
         schema = schemas_of(view).get(self.id)
         if schema is None:
             raise UnknownTableError(self.name, ())
-        codec = RowCodec(schema)
-        for key, value in view.rows(schema.collection):
-            yield _named(schema, codec.row(key, value))
+        return view, schema
 
     def append(self, frame: Any) -> int:  # noqa: ANN401 - of several libraries
         """Add the rows of a frame in one commit; return its ts. Their keys must be new."""

@@ -22,9 +22,10 @@ from catalog.engine.schema_change.derive import (
 )
 from catalog.engine.schema_change.evaluation import evaluate_row
 from catalog.engine.schema_change.layers import LayeredView, after_prefix
+from catalog.engine.schema_change.pending import PendingRow, kept_row, present_schema, translated
 from catalog.engine.schema_change.replica import TablesReplica, Touched
 from catalog.engine.schema_change.row_text import row_key_text, row_text
-from catalog.engine.schema_change.rows import RowCodec, RowCodecs, RowValues
+from catalog.engine.schema_change.rows import RowCodecs, RowValues
 from catalog.engine.schema_change.schema import Element, ElementKind, State, TableSchema, TableState
 from catalog.engine.schema_change.store import Draft
 from catalog.engine.schema_change.types import Value
@@ -41,20 +42,6 @@ Values = Mapping[str, Value]
 
 
 @dataclass(slots=True)
-class _Pending:
-    """The change of one row: the columns that are set, or its removal."""
-
-    schema: TableSchema
-    key: RowValues
-    values: dict[int, Value] | None
-    """The columns that are set, those of the key among them; none removes the row."""
-    is_new: bool = False
-    """It replaces a row that this transaction removed: nothing of that one is kept."""
-    origin: RowValues | None = None
-    """The key that the row had before it was given this one."""
-
-
-@dataclass(slots=True)
 class TableTransaction:
     view: LayeredView
     schemas: Mapping[int, TableSchema]
@@ -64,7 +51,7 @@ class TableTransaction:
     next_row: Callable[[int], int]
     """Returns a new value of the hidden key of a table."""
     now: datetime = field(default_factory=lambda: datetime.now(UTC))
-    _pending: dict[tuple[int, bytes], _Pending] = field(default_factory=dict)
+    _pending: dict[tuple[int, bytes], PendingRow] = field(default_factory=dict)
     _read: set[tuple[str, bytes]] = field(default_factory=set)
     _prefixes: set[tuple[int, int, bytes]] = field(default_factory=set)
     """Lookups by index: the table, the element and the prefix."""
@@ -170,17 +157,17 @@ class TableTransaction:
     def has_changes(self) -> bool:
         return bool(self._pending)
 
-    def _image(self, replica: TablesReplica, pending: _Pending) -> RowImage | None:
+    def _image(self, replica: TablesReplica, pending: PendingRow) -> RowImage | None:
         """Return a row before and after, under the newest schema."""
-        schema = _present(replica, pending.schema)
+        schema = present_schema(replica, pending.schema)
         codec = replica.codecs.of(schema)
         key = codec.key(pending.key)
         stored = replica.view.get(schema.collection, key)
         before = None if stored is None else codec.row(key, stored)
         if pending.values is None:
             return RowImage(schema, before, None)
-        values = _translated(schema, pending.schema, pending.values, replica.state.version)
-        kept = _kept(replica.view, codec, pending)
+        values = translated(schema, pending.schema, pending.values, replica.state.version)
+        kept = kept_row(replica.view, codec, pending)
         row = with_defaults(schema, values, self.now) if kept is None else {**kept, **values}
         return RowImage(schema, before, completed(schema, row, self.now))
 
@@ -188,7 +175,7 @@ class TableTransaction:
         """Refuse to commit if anything that was read has changed since."""
         since = self.view.state.version
         for number in self._used:
-            _present(replica, self.schemas[number])
+            present_schema(replica, self.schemas[number])
         for number, element, _ in self._prefixes:
             if replica.schemas[number].element_by_id(element) is None:
                 table = self.schemas[number].name
@@ -290,11 +277,11 @@ class TableTransaction:
             stored = self.view.get(schema.collection, encoded)
         return None if stored is None else codec.row(encoded, stored)
 
-    def _changed(self, own: _Pending) -> dict[int, Value] | None:
+    def _changed(self, own: PendingRow) -> dict[int, Value] | None:
         """Return a row as this transaction leaves it; none if it removes it."""
         if own.values is None:
             return None
-        kept = _kept(self.view, self.codecs.of(own.schema), own)
+        kept = kept_row(self.view, self.codecs.of(own.schema), own)
         row = with_defaults(own.schema, own.values, self.now) if kept is None else {**kept, **own.values}
         return completed(own.schema, row, self.now)
 
@@ -323,11 +310,11 @@ class TableTransaction:
         if self._row(schema, new_key) is not None:
             raise KeyExistsError(schema.name, row_key_text(schema, new_key))
         codec = self.codecs.of(schema)
-        own = self._pending.get((schema.id, codec.key(key))) or _Pending(schema, key, {})
+        own = self._pending.get((schema.id, codec.key(key))) or PendingRow(schema, key, {})
         values = {**(own.values or {}), **wanted, **new_key}
         self._put(schema, key, None)
         origin = None if own.is_new else own.origin or key
-        self._pending[schema.id, codec.key(new_key)] = _Pending(schema, new_key, values, own.is_new, origin)
+        self._pending[schema.id, codec.key(new_key)] = PendingRow(schema, new_key, values, own.is_new, origin)
 
     def _put(self, schema: TableSchema, key: RowValues, values: dict[int, Value] | None) -> None:
         named = {number: key.get(number) for number in schema.primary.columns}
@@ -335,48 +322,14 @@ class TableTransaction:
         self._read.add((schema.collection, place[1]))
         own = self._pending.get(place)
         if own is None:
-            self._pending[place] = _Pending(schema, named, values)
+            self._pending[place] = PendingRow(schema, named, values)
         elif own.values is None or values is None:
-            self._pending[place] = _Pending(schema, named, values, is_new=True)
+            self._pending[place] = PendingRow(schema, named, values, is_new=True)
         else:
             self._pending[place] = replace(own, values={**own.values, **values})
 
     def _named(self, schema: TableSchema, row: RowValues) -> dict[str, Value]:
         return {column.name: row.get(column.id) for column in schema.readable if not column.hidden}
-
-
-def _present(replica: TablesReplica, known: TableSchema) -> TableSchema:
-    """Return the newest schema of a table; refuse if rows are kept by another key, or not at all."""
-    ts = replica.state.version
-    found = replica.schemas.get(known.id)
-    if found is None or found.state is not TableState.PUBLIC:
-        raise SchemaChangedError(known.name, ts, "it is being dropped")
-    if found.primary.id != known.primary.id:
-        raise SchemaChangedError(known.name, ts, "it has another primary key")
-    found.require_known_features()
-    return found
-
-
-def _translated(schema: TableSchema, known: TableSchema, values: RowValues, ts: int) -> dict[int, Value]:
-    """Return values under a newer schema: of a column whose type was changed, its new value."""
-    translated: dict[int, Value] = {}
-    for number, value in values.items():
-        column = schema.column_by_id(number)
-        if column is not None and schema.counts(column):
-            translated[number] = value
-            continue
-        heir = next((c for c in schema.columns if c.replaces == number and c.state is State.PUBLIC), None)
-        if heir is None or heir.up is None:
-            raise SchemaChangedError(known.name, ts, f"its column {known.names.get(number, number)} is gone")
-        translated[heir.id] = evaluate_row(heir.up, values)
-    return translated
-
-
-def _kept(view: LayeredView, codec: RowCodec, pending: _Pending) -> dict[int, Value] | None:
-    """Return the stored row whose values a change keeps where it sets none; none if it makes a new row."""
-    key = codec.key(pending.origin or pending.key)
-    stored = None if pending.is_new else view.get(codec.schema.collection, key)
-    return None if stored is None else codec.row(key, stored)
 
 
 def _index_for(schema: TableSchema, wanted: frozenset[int]) -> Element:

@@ -9,11 +9,15 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
+import pyarrow as pa
+import pyarrow.compute as pc
+
 from catalog.engine.schema_change.derive import Evidence, has_parent, referred_key
-from catalog.engine.schema_change.evaluation import evaluate_row
+from catalog.engine.schema_change.evaluation import evaluate_batch, evaluate_row
 from catalog.engine.schema_change.expressions import expression_text
 from catalog.engine.schema_change.layers import LayeredView
 from catalog.engine.schema_change.replica import TablesReplica
+from catalog.engine.schema_change.row_columns import decode_columns
 from catalog.engine.schema_change.row_text import row_key_text
 from catalog.engine.schema_change.rows import RowCodec, RowValues
 from catalog.engine.schema_change.schema import Element, ElementKind, TableSchema
@@ -89,9 +93,28 @@ def _violating(replica: TablesReplica, view: LayeredView, schema: TableSchema, e
     if element.kind is ElementKind.UNIQUE:
         yield from _shared_prefixes(view, codec, element)
         return
-    for key, value in view.rows(schema.collection):
-        if _violates(replica, evidence, schema, element, codec.row(key, value)):
-            yield key
+    for rows in view.tables(schema.collection):
+        violating = _violating_mask(codec, element, rows)
+        if violating is None:
+            pairs = zip(rows["key"].to_pylist(), rows["value"].to_pylist(), strict=True)
+            yield from (
+                key for key, value in pairs if _violates(replica, evidence, schema, element, codec.row(key, value))
+            )
+        else:
+            yield from rows["key"].filter(violating).to_pylist()
+
+
+def _violating_mask(codec: RowCodec, element: Element, rows: pa.Table) -> pa.Array | None:
+    """Return a mask of the rows that violate a constraint by themselves; none if they are to be judged one by one."""
+    columns = decode_columns(codec, rows["key"], rows["value"])
+    if element.kind is ElementKind.NOT_NULL:
+        return columns[element.columns[0]].is_null()
+    if element.check is None:
+        return None
+    try:
+        return pc.fill_null(pc.invert(evaluate_batch(element.check, columns, rows.num_rows)), fill_value=False)
+    except ExpressionFailedError:
+        return None
 
 
 def _violates(
