@@ -71,12 +71,13 @@ def delete() -> None:
 )
 @click.option("--anonymise", is_flag=True, help="Replace names, SQL, comments and every other revealing text.")
 @click.option("--anonymise-key", metavar="KEY", help="The same key gives the same replacements; keep it secret.")
+@click.option("--without-tables", is_flag=True, help="Leave the tables out; the items that name them are copied.")
 def copy() -> None:
     """Make a consistent copy of a live store, marked as a copy.
 
-    With --anonymise, the copy has the same rows, references and sizes, but none of the texts. Give the key in the
-    variable CATALOG_ANONYMISE_KEY: an option can be seen in the list of processes. Without a key, a random one is used
-    and forgotten.
+    With --anonymise, the copy has the same rows, references and sizes, but none of the texts, and no tables. Give the
+    key in the variable CATALOG_ANONYMISE_KEY: an option can be seen in the list of processes. Without a key, a random
+    one is used and forgotten.
     """
 
 

@@ -14,6 +14,7 @@ from catalog.cli.debug_group import debug
 from catalog.cli.params import COLLECTION, EARLIER_VERSION, FOLDER, LATER_VERSION, STORE
 from catalog.cli.screen import show_candidates
 from catalog.cli.signals import catch_signals
+from catalog.cli.tables_group import ddl, table
 
 
 @click.group(name="", cls=Group, context_settings={"help_option_names": ["-h", "--help"]})
@@ -97,6 +98,7 @@ def info() -> None:
 @command(root)
 @click.option("--graph", is_flag=True, help="Draw a graph of the versions.")
 @click.option("--all", "unfolded", is_flag=True, help="Show every commit on its own line.")
+@click.option("--tables", is_flag=True, help="Show the commits of the tables, which have a ts of their own.")
 @click.option("--since", metavar="WHEN", help="Start at a ts, an age or a time: 41, 2h, 2026-11-17T09:30.")
 @click.option(
     "--limit", type=click.IntRange(0), metavar="N", default=30, help="The greatest number of lines (30); 0 for all."
@@ -226,6 +228,15 @@ def sql() -> None:
     value_NAME. SHOW TABLES lists the tables, DESCRIBE the columns of one. Statements that write are refused. Without
     a statement, or with -, reads it from standard input; on a terminal, starts a shell.
     """
+
+
+@command(root)
+def tables() -> None:
+    """List the tables of a store."""
+
+
+root.add_command(table)
+root.add_command(ddl)
 
 
 @root.group(cls=Group)

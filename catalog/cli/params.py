@@ -58,6 +58,9 @@ LATER_VERSION: Final = CompletedNumber(candidates.later_versions)
 """One that the store can be upgraded to."""
 EARLIER_VERSION: Final = CompletedNumber(candidates.earlier_versions)
 """One that the store may have been at before."""
+TABLE: Final = CompletedText(candidates.tables)
+CHANGE: Final = CompletedNumber(candidates.changes)
+"""The number of a schema change."""
 STORE: Final = PathOrUri("dir")
 """A folder, or the address of a prefix."""
 FOLDER: Final = PathOrUri("dir")

@@ -26,6 +26,7 @@ if TYPE_CHECKING:
     from rich.console import Console
 
     from catalog.cli.commands.subscribe import Changes
+    from catalog.cli.schema_changes import ChangeShown
     from catalog.events import Event, Observer
 
 _WIDTH_OF_FILES = 100
@@ -165,6 +166,23 @@ class Screen:
         from catalog.cli.text.progress import shown_waiting  # noqa: PLC0415 - few commands take long
 
         with shown_waiting(make_console(sys.stderr), what):
+            yield
+
+    def note_in_pipe(self, text: str) -> None:
+        """Write what `waiting` shows on a terminal, if there is none."""
+        if not _is_terminal(sys.stderr):
+            self.note(text)
+
+    @contextmanager
+    def change_progress(self, look: Callable[[], ChangeShown]) -> Iterator[None]:
+        """Show the progress of a schema change during a block, unless this writes JSON and has no terminal."""
+        if sys.stderr is None or (self.format == "json" and not sys.stderr.isatty()):
+            yield
+            return
+        from catalog.cli.text.change_progress import shown_change  # noqa: PLC0415 - few commands take long
+
+        out = sys.stderr
+        with shown_change(lambda: make_console(out), look):
             yield
 
     @contextmanager

@@ -221,8 +221,8 @@ class ChangeStatusError(CatalogError):
     status: str
     what = "schema change {change} cannot be {verb}: it is {status}"
     why = (
-        "a change is paused before it is over, and resumed if it was paused, is held, or was left by its process; one "
-        "that a living process carries out goes on by itself"
+        "a change is paused or cancelled before it is over, and resumed if it was paused, is held, or was left by its "
+        "process; one that a living process carries out goes on by itself"
     )
     next = "`catalog ddl show {change}` shows it, and `--follow` follows it"
 

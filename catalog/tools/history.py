@@ -11,10 +11,12 @@ from enum import StrEnum
 from itertools import chain, islice, takewhile
 from typing import Any
 
-from catalog.engine.log.protocol import MERGING, AppTxn, Commit, FileKind, Operation
+from catalog.engine.log.protocol import MERGING, AppTxn, Commit, FileKind, Log, LogState, Operation
 from catalog.engine.log.replica import retired_if_missing
 from catalog.engine.migrate.recorder import MigrationEvent, RunState, read_events
 from catalog.engine.migrate.system_rows import SystemRows
+from catalog.engine.schema_change.layers import LayerCache, LayeredView
+from catalog.engine.schema_change.replica import schemas_of
 
 _BATCH = 64
 """Commits that are read at once."""
@@ -146,33 +148,76 @@ def read_timeline(
 ) -> Timeline:
     """At most so many lines, if a limit is given; unfolded, a line is one commit."""
     wanted = since or StartPoint()
-    moments = takewhile(lambda moment: wanted.admits(moment.ts, moment.at_ms), _moments(journal))
-    lines = list(islice(_alone(moments) if unfolded else _folded(moments), limit + 1 if limit else None))
-    if limit and len(lines) > limit:
-        return Timeline(tuple(lines[:limit]), (), None, more=True)
-    frontier = journal.state.frontier
-    if not lines or lines[-1].oldest.ts > frontier:
-        return Timeline(tuple(lines), (), None, more=False)
+    timeline = _timeline(_moments(journal), journal.state.frontier, wanted, limit, unfolded=unfolded)
+    lines, frontier = timeline.lines, journal.state.frontier
+    if timeline.more or not lines or lines[-1].oldest.ts > frontier:
+        return timeline
     listed = {run.event for line in lines for moment in line.moments for run in moment.runs}
     runs = [StepRun.of(event) for event in reversed(read_events(journal)) if event.id not in listed]
     earlier = [run for run in runs if wanted.admits_run(run)]
     shown = earlier[: limit - len(lines)] if limit else earlier
-    is_first = lines[-1].oldest.happening in {CommitKind.CREATED, CommitKind.BEGUN}
-    return Timeline(tuple(lines), tuple(shown), None if is_first else frontier, more=len(shown) < len(earlier))
+    return replace(timeline, earlier=tuple(shown), more=len(shown) < len(earlier))
+
+
+def read_tables_timeline(
+    log: Log, state: LogState, since: StartPoint | None = None, *, limit: int = 0, unfolded: bool = False
+) -> Timeline:
+    """As `read_timeline`, of the log of tables: collections go by the names that tables and indexes have now."""
+    names = {
+        element.collection: schema.name if element is schema.primary else f"{schema.name}.{element.name}"
+        for schema in schemas_of(LayeredView(LayerCache(log), state)).values()
+        for element in schema.elements
+    }
+    moments = (_tables_moment(commit, names) for commit in _newest_first(log, state))
+    return _timeline(moments, state.frontier, since or StartPoint(), limit, unfolded=unfolded)
+
+
+def _timeline(
+    moments: Iterable[CommitRecord], frontier: int, since: StartPoint, limit: int, *, unfolded: bool
+) -> Timeline:
+    """Fold commits into lines, as many as are asked for."""
+    admitted = takewhile(lambda moment: since.admits(moment.ts, moment.at_ms), moments)
+    lines = list(islice(_alone(admitted) if unfolded else _folded(admitted), limit + 1 if limit else None))
+    if limit and len(lines) > limit:
+        return Timeline(tuple(lines[:limit]), (), None, more=True)
+    ends = not lines or lines[-1].oldest.ts > frontier
+    is_first = ends or lines[-1].oldest.happening in {CommitKind.CREATED, CommitKind.BEGUN}
+    return Timeline(tuple(lines), (), None if is_first else frontier, more=False)
+
+
+def _tables_moment(commit: Commit, names: Mapping[str, str]) -> CommitRecord:
+    collections: dict[str, int] = {}
+    for file in commit.adds:
+        name = names.get(file.collection, file.collection)
+        collections[name] = collections.get(name, 0) + file.rows
+    is_fence = commit.operation is Operation.FENCE
+    return CommitRecord(
+        commit.version,
+        commit.timestamp_ms,
+        _happening(commit, ()),
+        None,
+        dict(sorted(collections.items())),
+        len(commit.adds),
+        len(commit.removed_paths),
+        commit.app_txns.get(AppTxn.DEPLOY_GENERATION) if is_fence else None,
+        commit.app_txns.get(AppTxn.EPOCH) if is_fence else None,
+        frontier=commit.app_txns.get(AppTxn.FRONTIER),
+        details=commit.details,
+    )
 
 
 def _moments(journal: SystemRows) -> Iterator[CommitRecord]:
     """Yield every retained commit, the newest first."""
     version = journal.state.stash_version
-    for commit in _newest_first(journal):
+    for commit in _newest_first(journal.log, journal.state):
         yield _moment(journal, commit, version)
         version = _version_before(commit, version)
 
 
-def _newest_first(journal: SystemRows) -> Iterator[Commit]:
-    first = journal.state.frontier
-    for last in range(journal.state.version, first - 1, -_BATCH):
-        yield from reversed(list(journal.log.commits(max(first, last - _BATCH + 1), last)))
+def _newest_first(log: Log, state: LogState) -> Iterator[Commit]:
+    first = state.frontier
+    for last in range(state.version, first - 1, -_BATCH):
+        yield from reversed(list(log.commits(max(first, last - _BATCH + 1), last)))
 
 
 def _version_before(commit: Commit, version: int | None) -> int | None:
@@ -248,7 +293,7 @@ _BY_OPERATION: Mapping[Operation, CommitKind] = {
 def _happening(commit: Commit, runs: Iterable[StepRun]) -> CommitKind:
     if commit.operation is not Operation.TRANSACTION:
         return _BY_OPERATION[commit.operation]
-    if AppTxn.STASH_VERSION in commit.app_txns:
+    if AppTxn.STASH_VERSION in commit.app_txns or AppTxn.TABLES_FORMAT in commit.app_txns:
         return CommitKind.BEGUN
     if commit.app_txns.get(AppTxn.RUNNING_STEP):
         return CommitKind.STEP_BEGUN

@@ -12,11 +12,12 @@ from dataclasses import dataclass, replace
 from catalog.engine.log.data_files import is_data_file
 from catalog.engine.log.delta_entries import ARCHIVE_FOLDER, LOG_FOLDER, is_log_file, left_behind, numbered
 from catalog.engine.log.place import StorePlace
+from catalog.engine.schema_change import signs
 from catalog.engine.storage import heartbeat, identity, write_probe
 from catalog.engine.storage.base import StoredFile, open_storage
-from catalog.engine.storage.layout import SHARDS, STASH
+from catalog.engine.storage.layout import SHARDS, STASH, TABLES
 
-_LOG = re.compile(rf"(?:{STASH}|{SHARDS}/[A-Za-z0-9_-]+)(?=/|$)")
+_LOG = re.compile(rf"(?:{STASH}|{TABLES}|{SHARDS}/[A-Za-z0-9_-]+)(?=/|$)")
 """The folder of a log within a store."""
 _OF_A_LOG = (LOG_FOLDER, ARCHIVE_FOLDER)
 _COLLECTION = re.compile(_LOG.pattern + r"/collection=[A-Za-z0-9_]+")
@@ -32,7 +33,7 @@ class StoreInventory:
     """Entries and checkpoints, the oldest first."""
     data: tuple[StoredFile, ...]
     heartbeats: tuple[StoredFile, ...]
-    """Heartbeats, and write probes of processes that were killed."""
+    """Heartbeats, signs of life, and write probes of processes that were killed."""
     folders: tuple[str, ...]
     """The folders of the store, inner ones first."""
     others: tuple[str, ...]
@@ -48,9 +49,10 @@ def take_inventory(place: StorePlace) -> StoreInventory:
     storage = place.storage
     stored = sorted(_stored(place), key=lambda file: file.path)
     own = [file for file in stored if _is_own(file.path)]
-    logs = {STASH, *(found[0] for path in storage.paths(SHARDS) if (found := _LOG.match(path)))}
+    logs = {STASH, TABLES, *(found[0] for path in storage.paths(SHARDS) if (found := _LOG.match(path)))}
     folders = {
         heartbeat.FOLDER,
+        signs.FOLDER,
         SHARDS,
         *logs,
         *(f"{log}/{name}" for log in logs for name in _OF_A_LOG),
@@ -64,7 +66,7 @@ def take_inventory(place: StorePlace) -> StoreInventory:
         identity=tuple(file for file in own if "/" not in file.path),
         log=tuple(sorted((file for file in own if is_log_file(_in_log(file.path))), key=_age)),
         data=tuple(file for file in own if is_data_file(_in_log(file.path))),
-        heartbeats=tuple(file for file in own if heartbeat.is_heartbeat(file.path)),
+        heartbeats=tuple(file for file in own if heartbeat.is_heartbeat(file.path) or signs.is_sign(file.path)),
         folders=tuple(sorted(folders, key=lambda folder: (-folder.count("/"), folder))),
         others=tuple(sorted({_outermost(path, folders) for path in strange} - folders)),
     )
@@ -72,8 +74,8 @@ def take_inventory(place: StorePlace) -> StoreInventory:
 
 def _stored(place: StorePlace) -> Iterator[StoredFile]:
     """Yield every file, also those in a folder of the store that is a link to another disk."""
-    yield from place.storage.entries(STASH, SHARDS, heartbeat.FOLDER)
-    for folder in (STASH, SHARDS, heartbeat.FOLDER):
+    yield from place.storage.entries(STASH, TABLES, SHARDS, heartbeat.FOLDER)
+    for folder in (STASH, TABLES, SHARDS, heartbeat.FOLDER):
         inner = open_storage(f"{place.uri}/{folder}", place.options)
         if inner.found() is None:
             yield from (replace(file, path=f"{folder}/{file.path}") for file in inner.entries())
@@ -84,6 +86,7 @@ def _is_own(path: str) -> bool:
         path == identity.PATH
         or identity.is_unfinished(path)
         or heartbeat.is_heartbeat(path)
+        or signs.is_sign(path)
         or write_probe.is_probe(path)
     ):
         return True

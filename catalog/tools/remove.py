@@ -6,10 +6,13 @@ interrupted removal look neither like a store nor like an empty place, and a sec
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 
 from catalog.engine.base.fence import Fence
 from catalog.engine.log.place import StorePlace
+from catalog.engine.schema_change.copying import tables_state
+from catalog.engine.schema_change.store import TablesStore
 from catalog.engine.stash.registry import Registry
 from catalog.engine.stash.stash import Stash
 from catalog.engine.storage.base import Storage, StoredFile, map_concurrently
@@ -68,6 +71,7 @@ def remove_store(place: StorePlace, fence_holder: str) -> Removed:
     identity, begun = _identity(place)
     mark_removing(storage, identity)
     fence, unfenced = _fence(place, fence_holder, begun=begun)
+    _fence_tables(place, fence_holder)
     files = 0, 0
     found = take_inventory(place)
     while found.log or found.data:  # another process may still have finished a file
@@ -106,6 +110,17 @@ def _fence(place: StorePlace, holder: str, *, begun: bool) -> tuple[Fence | None
             if not (begun or isinstance(error, reasons)):
                 raise
             return None, error.what
+
+
+def _fence_tables(place: StorePlace, holder: str) -> None:
+    """Fence the processes that write tables, if that can be: whoever goes on all the same leaves files, and no error.
+
+    Only a higher generation does that, and there is no store afterwards that could miss the one between.
+    """
+    with suppress(CatalogError):
+        if tables_state(place.tables_log()) is not None:
+            store = TablesStore.open(place.tables_log())
+            store.take_over(store.state.fence.generation + 1, holder)
 
 
 def _delete(storage: Storage, found: StoreInventory) -> None:

@@ -24,11 +24,12 @@ from catalog.engine.migrate.executor import mismatches
 from catalog.engine.migrate.plan import checksum, migration_of
 from catalog.engine.migrate.recorder import MigrationEvent, RunState, close_dead, read_events
 from catalog.engine.migrate.system_rows import SystemRows
+from catalog.engine.schema_change.replica import TABLES_COLLECTIONS
 from catalog.engine.stash.engine_rows import ENGINE_COLLECTIONS
 from catalog.engine.stash.transaction import RowChange
 from catalog.engine.storage.base import Storage, open_storage
 from catalog.engine.storage.heartbeat import INTERVAL_S, is_leader_alive
-from catalog.engine.storage.layout import SHARDS, STASH, shard_ids, shard_uri
+from catalog.engine.storage.layout import SHARDS, STASH, TABLES, shard_ids, shard_uri, tables_uri
 from catalog.engine.store.leadership import open_system_rows
 from catalog.errors import ConflictError
 
@@ -82,6 +83,12 @@ class Diagnosis:
     """Rows of the engine that the marks of the log contradict; some of them may be impossible to mend."""
     shards: tuple[DamagedShard, ...] = ()
     """Shards with a damaged entry; for some there may be no remedy."""
+    tables: DamagedEntry | None = None
+    """The oldest damaged entry of the log of tables; there may be no remedy."""
+
+    @property
+    def mendable_tables(self) -> DamagedEntry | None:
+        return self.tables if self.tables is not None and self.tables.remedy is not None else None
 
     @property
     def mendable_shards(self) -> tuple[DamagedShard, ...]:
@@ -95,7 +102,13 @@ class Diagnosis:
     def is_sound(self) -> bool:
         """True if there is nothing to repair."""
         return not (
-            self.damaged or self.dead or self.stray_step or self.checksums or self.contradictions or self.shards
+            self.damaged
+            or self.dead
+            or self.stray_step
+            or self.checksums
+            or self.contradictions
+            or self.shards
+            or self.tables
         )
 
     @property
@@ -117,15 +130,18 @@ class Repaired:
     kept_of_shards: tuple[str, ...] = ()
     rewritten: tuple[Contradiction, ...] = ()
     """Rows of the engine that were written as the log has them."""
+    kept_of_tables: str = ""
+    """As `kept`, of the log of tables."""
 
 
 def diagnose(place: StorePlace, *, heartbeat_s: float = INTERVAL_S) -> Diagnosis:
     """Find what can be repaired; raise the error of the log for damage that cannot."""
     place.identity()
     storage, log = place.storage, place.log()
-    damaged = _with_marks(find_damaged(open_storage(place.stash_uri, place.options)))
+    damaged = _with_marks(find_damaged(open_storage(place.stash_uri, place.options)), ENGINE_COLLECTIONS)
+    tables = _damaged_tables(place)
     if damaged is not None and (damaged.obstacle or damaged.version == 0):  # no state can be read before it is whole
-        return Diagnosis(None, damaged)
+        return Diagnosis(None, damaged, tables=tables)
     is_readable = damaged is None or damaged.remedy is Remedy.RETIRE
     state = log.state(log.verify() if is_readable or damaged is None else damaged.version - 1)
     version = state.stash_version
@@ -148,6 +164,7 @@ def diagnose(place: StorePlace, *, heartbeat_s: float = INTERVAL_S) -> Diagnosis
         tuple(_differences(place, events)),
         tuple(contradictions(state, journal.rows)),
         tuple(_damaged_shards(place, storage)),
+        tables,
     )
 
 
@@ -173,6 +190,9 @@ def repair(
         uri = shard_uri(place.uri, shard.id)
         shard_log = DeltaLog(uri, place.options)
         _repair_entry(open_storage(uri, place.options), shard_log, shard.damaged, accept_loss=accept_loss)
+    if (of_tables := diagnosis.mendable_tables) is not None:
+        tables_storage = open_storage(tables_uri(place.uri), place.options)
+        _repair_entry(tables_storage, place.tables_log(), of_tables, accept_loss=accept_loss)
     state = newest_state(log)
     journal = open_system_rows(place.project, log, state.fence, state)
     dead = _still_dead(storage, journal, diagnosis, heartbeat_s)
@@ -187,18 +207,29 @@ def repair(
         recorded,
         tuple(f"{SHARDS}/{shard.id}/{shard.damaged.path}" for shard in diagnosis.mendable_shards),
         rewritten,
+        "" if of_tables is None else f"{TABLES}/{of_tables.path}",
     )
 
 
-def _with_marks(damaged: DamagedEntry | None) -> DamagedEntry | None:
-    """Return a damaged entry; later commits cannot do without one that changed the version or the leader."""
+def _with_marks(
+    damaged: DamagedEntry | None,
+    collections: frozenset[str],
+    changed: str = "the version or the leader of the store",
+) -> DamagedEntry | None:
+    """Return a damaged entry; later commits cannot do without one that changed rows which the engine goes by."""
     if damaged is None or damaged.remedy is not Remedy.LEAVE_OUT:
         return damaged
-    marking = sorted(ENGINE_COLLECTIONS & {file_collection(path) for path in damaged.orphans})
+    marking = sorted(collections & {file_collection(path) for path in damaged.orphans})
     if not marking:
         return damaged
-    obstacle = f"it changed the version or the leader of the store: rows of its ts are in {', '.join(marking)}"
+    obstacle = f"it changed {changed}: rows of its ts are in {', '.join(marking)}"
     return replace(damaged, remedy=None, lost="", obstacle=obstacle)
+
+
+def _damaged_tables(place: StorePlace) -> DamagedEntry | None:
+    """Find a damaged entry of the tables; one that changed a schema or took ids is not left out."""
+    found = find_damaged(open_storage(tables_uri(place.uri), place.options))
+    return _with_marks(found, TABLES_COLLECTIONS, "a schema, a schema change or an id of tables")
 
 
 def _repair_entry(storage: Storage, log: Log, damaged: DamagedEntry, *, accept_loss: bool) -> None:

@@ -12,7 +12,7 @@ from catalog.tools.new_project.scaffold import FILES
 from tests.conftest import ROOT
 
 PACKAGE = ROOT / "catalog"
-PUBLIC = {"__init__.py", "py.typed", "authoring.py", "actions.py", "events.py", "errors"}
+PUBLIC = {"__init__.py", "py.typed", "authoring.py", "actions.py", "tables.py", "events.py", "errors"}
 SHARED = {"engine", "tools", "cli"}
 OPTIONAL = {"builtins.py", "privacy.py", "samples"}
 """Parts that a project adds when it needs them: docs/howto/make-your-own-catalog.md has them."""

@@ -20,7 +20,7 @@ if TYPE_CHECKING:
     from catalog.tools.anonymise import Anonymiser
 
 
-def copy(
+def copy(  # noqa: PLR0913 - the options of the command
     run: Invocation,
     *,
     source: str,
@@ -28,6 +28,7 @@ def copy(
     target_option: tuple[str, ...],
     anonymise: bool,
     anonymise_key: str | None,
+    without_tables: bool,
 ) -> CommandResult:
     """Copy a store to an empty place; the copy is reached with the options of its source and its own."""
     options = pairs("--target-option", target_option)
@@ -43,7 +44,7 @@ def copy(
     store = run.target_at(source)
     rewrite = _anonymiser(store, key) if anonymise else None
     with run.screen.row_progress(f"copying to {target}") as progress:
-        copied = copy_to(store, target, options, rewrite, progress)
+        copied = copy_to(store, target, options, rewrite, progress, with_tables=not without_tables)
     return CommandResult({"copied": copied, "anonymised": anonymise})
 
 
@@ -53,10 +54,12 @@ def copy_to(
     options: Mapping[str, str] | None = None,
     rewrite: Anonymiser | None = None,
     progress: ProgressCallback | None = None,
+    *,
+    with_tables: bool = True,
 ) -> Copied:
     """Copy a store to an address; `progress` receives the rows written and the rows to copy."""
     place = StorePlace.at(store.project, target, {**store.options, **(options or {})})
-    return copy_store(store.place, place, progress=progress, rewrite=rewrite)
+    return copy_store(store.place, place, progress=progress, rewrite=rewrite, with_tables=with_tables)
 
 
 def _anonymiser(store: StoreTarget, key: str | None) -> Anonymiser:

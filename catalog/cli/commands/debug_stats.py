@@ -2,12 +2,17 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from catalog.cli.answer import CommandResult
 from catalog.cli.store_reader import StoreReader
 from catalog.engine.log.protocol import FileKind
+from catalog.engine.schema_change.copying import tables_state
+from catalog.engine.schema_change.layers import LayerCache, LayeredView
+from catalog.engine.schema_change.sizes import TableSize, table_sizes
+from catalog.errors import RetiredError
 
 if TYPE_CHECKING:
     from catalog.cli.app import Invocation
@@ -36,6 +41,8 @@ class Stats:
     """With `--shape`: the input of `debug generate --like`."""
     measures: tuple[StoreMetric, ...] = ()
     """The measurements that upgrades and maintenance recorded, the oldest first."""
+    tables: tuple[TableSize, ...] = ()
+    """The tables as they are now; their log has a ts of its own."""
     page: str | None = None
     """With `--html`: the path of the page."""
 
@@ -73,7 +80,17 @@ def measure(target: StoreTarget, *, shape: bool = False, as_of: int | None = Non
         tuple(_line(reader, name) for name in names),
         measured,
         () if as_of is not None else _measures(target, reader),
+        () if as_of is not None else _tables(target),
     )
+
+
+def _tables(target: StoreTarget) -> tuple[TableSize, ...]:
+    """Measure the tables at their newest state."""
+    log = target.place.tables_log()
+    while (state := tables_state(log)) is not None:
+        with suppress(RetiredError):  # while they were counted: there is a newer state
+            return table_sizes(LayeredView(LayerCache(log), state))
+    return ()
 
 
 def _line(reader: StoreReader, name: str) -> CollectionLine:

@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 from catalog.cli.answer import CommandResult
 from catalog.engine.log.damaged_entry import Remedy
-from catalog.engine.storage.layout import stash_uri
+from catalog.engine.storage.layout import stash_uri, tables_uri
 from catalog.errors import CatalogError, ChecksumError, FindingsError, LossNotAcceptedError, NotRepairableError
 from catalog.tools.repair import Diagnosis, Repaired, diagnose
 from catalog.tools.repair import repair as repair_store
@@ -42,6 +42,7 @@ def _problem(uri: str, found: Diagnosis, *, checksums: bool, accept_loss: bool) 
     """Return the error that a dry run reports; it also says what a repair would not change."""
     damaged = [(stash_uri(uri), found.damaged)] if found.damaged else []
     damaged += [(f"{uri}/shards/{shard.id}", shard.damaged) for shard in found.shards]
+    damaged += [(tables_uri(uri), found.tables)] if found.tables else []
     for place, entry in damaged:
         if entry.obstacle:
             return NotRepairableError(place, entry.version, entry.obstacle)
@@ -61,6 +62,7 @@ def _problem(uri: str, found: Diagnosis, *, checksums: bool, accept_loss: bool) 
         + len(found.shards)
         + len(found.contradictions)
         + (found.damaged is not None)
+        + (found.tables is not None)
     )
     return FindingsError(uri, count + bool(found.stray_step), "`catalog repair` without --dry-run repairs them")
 
@@ -69,4 +71,4 @@ def _is_repairable(found: Diagnosis, *, checksums: bool) -> bool:
     if found.damaged is not None and found.damaged.obstacle:
         return False
     own = found.damaged or found.dead or found.stray_step or found.mendable_shards or found.mendable_rows
-    return bool(own or (checksums and found.checksums))
+    return bool(own or found.mendable_tables or (checksums and found.checksums))

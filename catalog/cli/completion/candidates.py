@@ -1,4 +1,4 @@
-"""The candidates for parameters: collections, versions, environments.
+"""The candidates for parameters: collections, versions, tables, schema changes, environments.
 
 Loads no more than each answer needs, and never pyspark. If no store is named yet, offers what this build knows. If the
 store cannot be read, or does not answer soon, offers nothing.
@@ -9,13 +9,15 @@ from __future__ import annotations
 from collections.abc import Callable, Iterable, Mapping
 from queue import Queue
 from threading import Thread
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 from catalog.cli.settings import Settings, read_environments, read_settings
 
 if TYPE_CHECKING:
     from catalog.engine.base.project import Project
+    from catalog.engine.schema_change.store import TablesStore
 
+_Answer = TypeVar("_Answer")
 Flags = Mapping[str, Any]
 Candidate = tuple[str, str]
 """The word, and its help."""
@@ -58,6 +60,20 @@ def earlier_versions(flags: Flags) -> Iterable[Candidate]:
     return [_version(number) for number in range((present or project.current) - 1, project.minimum - 1, -1)]
 
 
+def tables(flags: Flags) -> Iterable[Candidate]:
+    """List the tables of the store; those of the default schema without its name."""
+    opened = _tables(read_settings(flags))
+    names = [] if opened is None else sorted(schema.name for schema in opened.replica.schemas.values())
+    return [(name.removeprefix("public."), "") for name in names]
+
+
+def changes(flags: Flags) -> Iterable[Candidate]:
+    """List the schema changes that are not over, the newest first."""
+    opened = _tables(read_settings(flags))
+    found = {} if opened is None else opened.replica.changes()
+    return [(str(number), row.statement) for number, row in reversed(found.items()) if not row.HasField("ended_ms")]
+
+
 def environments(flags: Flags) -> Iterable[Candidate]:
     """List the environments of the settings file, each with its store."""
     return [(name, str(table.get("store", ""))) for name, table in sorted(read_environments(flags).items())]
@@ -89,9 +105,27 @@ def _stored_version(settings: Settings) -> int | None:
     return _soon(ask)
 
 
-def _soon(ask: Callable[[], int]) -> int:
+def _tables(settings: Settings) -> TablesStore | None:
+    """Open the tables log of the store; None if no store is named."""
+    if settings["store"] is None:
+        return None
+    from catalog.engine.log.delta import DeltaLog  # noqa: PLC0415
+    from catalog.engine.schema_change.store import TablesStore  # noqa: PLC0415
+    from catalog.engine.storage.base import open_storage  # noqa: PLC0415
+    from catalog.engine.storage.identity import require_identity  # noqa: PLC0415
+    from catalog.engine.storage.layout import tables_uri  # noqa: PLC0415
+
+    def ask() -> TablesStore:
+        storage = open_storage(settings["store"], settings.storage_options)
+        require_identity(storage, settings["project"])
+        return TablesStore.open(DeltaLog(tables_uri(storage.uri), settings.storage_options))
+
+    return _soon(ask)
+
+
+def _soon(ask: Callable[[], _Answer]) -> _Answer:
     """Return the answer if it comes in time; else raise. The question keeps running in its thread."""
-    answers: Queue[int | BaseException] = Queue()
+    answers: Queue[_Answer | BaseException] = Queue()
 
     def answer() -> None:
         try:

@@ -25,6 +25,11 @@ def render(data: Stats) -> Iterator[RenderableType]:
     yield made
     rows, bytes_ = sum(own.rows for own in data.collections), sum(own.size for own in data.collections)
     yield f"{rows:,} rows, {size(bytes_)}"
+    if data.tables:
+        made = table(["table"], ["rows", "indexes", "files", "bytes"])
+        for one in data.tables:
+            made.add_row(one.name, f"{one.rows:,}", f"{one.indexes:,}", f"{one.files:,}", size(one.size))
+        yield made
     yield from measured(data.measures)
     if data.shape is not None:
         yield json.dumps(plain(data.shape))

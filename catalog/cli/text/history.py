@@ -230,7 +230,8 @@ def _fenced(line: HistoryLine) -> str:
 
 
 def _begun(line: HistoryLine) -> str:
-    return f"begins at version {line.version}: {sum(line.newest.collections.values()):,} rows"
+    at = "" if line.version is None else f" at version {line.version}"
+    return f"begins{at}: {sum(line.newest.collections.values()):,} rows"
 
 
 def _sealed(line: HistoryLine) -> str:
@@ -268,4 +269,6 @@ def _marker(timeline: Timeline) -> str | None:
 
 def _footer(data: HistoryResult) -> str:
     more = ", and there is more: see --limit" if data.timeline.more else ""
+    if data.of_tables:
+        return f"the tables of {data.store} are at ts {data.ts}{more}" if data.ts else f"{data.store} has no tables"
     return f"{data.store} is at version {data.version}, ts {data.ts}{more}"

@@ -51,7 +51,7 @@ def shown_progress(console: Console, clock: Clock = time.monotonic) -> Iterator[
     if not (console.is_interactive and console.file.isatty()):
         yield _ProgressLines(console, clock)
         return
-    with ProgressBars(_BarLine(console), console=console, transient=True) as bars:
+    with ProgressBars(BarLine(console), console=console, transient=True) as bars:
         yield _ProgressBars(bars, clock)
 
 
@@ -112,7 +112,7 @@ class _Pace:
         to_come = 0 if self._plan is None else self._plan.position.rows_to_come
         left = self.rows_total - self.rows + to_come
         if rate and left:
-            ending = f"about {_estimate(left / rate)} left"
+            ending = f"about {estimate(left / rate)} left"
             yield f"{rows}, {rate:,.0f} rows/s, {ending}"
             yield f"{rows}, {ending}"
         yield rows
@@ -126,7 +126,8 @@ class _Pace:
         return done / passed_s if done > 0 and passed_s > 0 else None
 
 
-def _estimate(seconds: float) -> str:
+def estimate(seconds: float) -> str:
+    """Format a time that is estimated, without tenths."""
     return f"{max(1, seconds):.0f} s" if seconds < _TENTHS_BELOW_S else duration(seconds)
 
 
@@ -214,7 +215,7 @@ class _ProgressBars:
         self._bar = None
 
 
-class _BarLine(ProgressColumn):
+class BarLine(ProgressColumn):
     """A line with a label, a bar, a text and the time; a narrow terminal gets fewer of these, and none by half."""
 
     def __init__(self, console: Console) -> None:

@@ -34,6 +34,8 @@ def render(data: RepairResult) -> Iterator[RenderableType]:
         yield _repaired("log entry", found.damaged, done.kept)
     for shard, path in zip(found.mendable_shards, done.kept_of_shards, strict=True):
         yield _repaired(f"log entry of shards/{shard.id}", shard.damaged, path)
+    if found.mendable_tables is not None:
+        yield _repaired("log entry of tables", found.mendable_tables, done.kept_of_tables)
     for run in done.closed:
         yield f"marked as ERROR: {run.step}"
     if done.stray_step:
@@ -51,6 +53,8 @@ def _diagnosis(found: Diagnosis) -> Iterator[RenderableType]:
     for shard in found.shards:
         entry = shard.damaged
         yield f"log entry {entry.version} of shards/{shard.id} is damaged: {entry.found}; {_fate(entry)}"
+    if (entry := found.tables) is not None:
+        yield f"log entry {entry.version} of tables is damaged: {entry.found}; {_fate(entry)}"
     for run in found.runs:
         lives = "is alive, and is left alone" if run.lives else "is dead"
         yield f"{run.step} is RUNNING; its process (generation {run.fence[0]}, epoch {run.fence[1]}) {lives}"

@@ -9,7 +9,7 @@ from typing import TYPE_CHECKING
 
 from catalog.engine.schema_change import tables_pb2 as pb
 from catalog.engine.schema_change.plan import Stage
-from catalog.engine.schema_change.steps import ChangeStatus
+from catalog.engine.schema_change.steps import ChangeStatus, is_revertible
 from catalog.engine.schema_change.stored_plan import stages_of
 from catalog.errors import TimedOutError
 from catalog.errors.tables import SchemaChangeFailedError
@@ -81,7 +81,7 @@ class SchemaChange:
 
     @property
     def can_be_cancelled(self) -> bool:
-        return not (self.is_over or self._row.is_visible)
+        return is_revertible(self._row)
 
     @property
     def rows_done(self) -> int:

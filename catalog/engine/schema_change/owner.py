@@ -24,6 +24,7 @@ from catalog.engine.schema_change.sql import parse_statement
 from catalog.engine.schema_change.statements import CreateTable
 from catalog.engine.schema_change.steps import (
     RUN,
+    UNDONE,
     ChangeStatus,
     Owned,
     StoppedByOthersError,
@@ -43,9 +44,10 @@ from catalog.engine.schema_change.steps import (
 from catalog.engine.schema_change.store import Draft, TablesStore, put
 from catalog.engine.schema_change.stored_plan import stage_messages
 from catalog.engine.schema_change.stored_schema import table_message
+from catalog.engine.schema_change.undoing import take_back, undo_change
 from catalog.engine.schema_change.validating import KEYS_MAX, find_violators, rule_text, violation_at
 from catalog.errors import CatalogError, RetryableError
-from catalog.errors.tables import ExpressionFailedError, RefusedChangeError
+from catalog.errors.tables import ChangeOvertakenError, ExpressionFailedError, RefusedChangeError
 
 ELEMENTS = "element"
 """The allocator of the ids of elements."""
@@ -63,12 +65,19 @@ class Owner:
     _waiting_since: dict[int, float] = field(default_factory=dict)
 
     def run(self, number: int, is_stopped: Callable[[], bool] = lambda: False) -> ChangeStatus:
-        """Carry a change on until it is over, paused, or held, or this process is stopped; return its status."""
+        """Carry a change on until it is over, paused, or held, or this process is stopped; return its status.
+
+        It is taken up once: an owner that was overtaken meanwhile leaves the change to the other one.
+        """
+        is_taken = False
         while True:
             row = self._row(number)
             status = ChangeStatus(row.status)
             if status.is_over or status in {ChangeStatus.PAUSED, ChangeStatus.HOLDING} or is_stopped():
                 return status
+            if is_taken and row.owner != self.name:
+                raise ChangeOvertakenError(number, row.owner or "nobody")
+            is_taken = True
             try:
                 self.step(number)
             except StoppedByOthersError:
@@ -157,7 +166,7 @@ class Owner:
         self, replica: TablesReplica, number: int, row: pb.SchemaChangeValue, plan: Plan, new_table: int, taken: int
     ) -> Draft:
         now_ms = replica.log.now_ms()
-        row.stages.extend(stage_messages(plan.stages))
+        row.stages.extend(stage_messages(held(plan.stages) if row.options.hold else plan.stages))
         row.new_table = new_table
         row.status = pb.STATUS_RUNNING
         rows: dict[str, list[Row]] = {}
@@ -309,16 +318,22 @@ class Owner:
 
     def _item(self, owned: Owned, stage: Stage) -> None:
         """Change the item that names the table; doing it twice is doing it once."""
-        if stage.item is not None:
-            try:
-                self.names.apply(stage.item)
-            except RetryableError:
-                self.wait(0.2)
-                return
-            except CatalogError as error:
-                self._fail(owned, pb.Failure(rule="item", why=error.what, count=1))
-                return
-        self._edit(owned, lambda row: finished_stage(row, stage, self.store.log.now_ms()))
+        items = [] if stage.item is None else [stage.item]
+        try:
+            for item in items:
+                self.names.apply(item)
+        except RetryableError:
+            self.wait(0.2)
+            return
+        except CatalogError as error:
+            self._fail(owned, pb.Failure(rule="item", why=error.what, count=1))
+            return
+        try:
+            self._edit(owned, lambda row: finished_stage(row, stage, self.store.log.now_ms()))
+        except (ChangeOvertakenError, StoppedByOthersError):
+            if ChangeStatus(self._row(owned.id).status) in UNDONE:
+                take_back(self.names, items)  # it was undone before this late owner changed the item
+            raise
 
     def _hold(self, owned: Owned, stage: Stage) -> None:
         def hold(row: pb.SchemaChangeValue) -> None:
@@ -332,12 +347,8 @@ class Owner:
         self.store.commit(lambda replica: row_draft(replica, owned, edit))
 
     def _fail(self, owned: Owned, failure: pb.Failure) -> None:
-        row = self._row(owned.id)
-        undo_items(self.names, row)
         failure.at_ts = self.store.ts
-        self.store.commit(
-            lambda replica: undo_draft(replica, owned.id, ChangeStatus.FAILED, failure=failure, owner=owned)
-        )
+        undo_change(self.store, self.names, owned.id, ChangeStatus.FAILED, failure=failure, owner=owned)
 
     def _part(self, stage: Stage) -> tuple[TableSchema, Element]:
         schema = self.store.replica.schemas[stage.table]
@@ -347,10 +358,7 @@ class Owner:
         return schema, element
 
 
-def undo_items(names: Names, row: pb.SchemaChangeValue) -> None:
-    """Take back what a change did to the items of the catalog; doing it twice is doing it once."""
-    from catalog.engine.schema_change.stored_plan import stages_of  # noqa: PLC0415
-
-    for stage in reversed(stages_of(row)[: row.stage + 1]):
-        if stage.item is not None:
-            names.undo(stage.item)
+def held(stages: tuple[Stage, ...]) -> tuple[Stage, ...]:
+    """Return stages that stop before the first one that can no longer be undone."""
+    at = next((number for number, stage in enumerate(stages) if stage.is_visible), len(stages))
+    return (*stages[:at], Stage(StageKind.HOLD, "hold, until it is resumed or cancelled"), *stages[at:])

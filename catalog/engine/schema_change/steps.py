@@ -12,7 +12,7 @@ from enum import IntEnum
 
 from catalog.engine.log.protocol import DataFile, Operation, Row
 from catalog.engine.schema_change import tables_pb2 as pb
-from catalog.engine.schema_change.plan import Edit, Stage, StageKind, closed, edited
+from catalog.engine.schema_change.plan import Edit, ItemVerb, Stage, StageKind, closed, edited
 from catalog.engine.schema_change.replica import BULK_WRITE, SCHEMA_CHANGE, TABLE, TablesReplica
 from catalog.engine.schema_change.schema import STORING, TableSchema
 from catalog.engine.schema_change.store import Draft, put
@@ -40,6 +40,8 @@ class ChangeStatus(IntEnum):
 
 
 RUN = frozenset({ChangeStatus.RUNNING, ChangeStatus.WAITING})
+STOPPED = frozenset({ChangeStatus.PAUSED})
+UNDONE = frozenset({ChangeStatus.FAILED, ChangeStatus.CANCELLED})
 
 
 @dataclass(frozen=True, slots=True)
@@ -68,12 +70,12 @@ def put_change(replica: TablesReplica, number: int, row: pb.SchemaChangeValue) -
     return put(replica, SCHEMA_CHANGE, pb.SchemaChangeKey(id=number), row)
 
 
-def owned_row(replica: TablesReplica, owned: Owned) -> pb.SchemaChangeValue:
+def owned_row(replica: TablesReplica, owned: Owned, allowed: frozenset[ChangeStatus] = RUN) -> pb.SchemaChangeValue:
     """Return the row of a change; refuse if its owner is overtaken, or if it was paused or ended."""
     row = change_row(replica, owned.id)
     if row.owner_epoch != owned.epoch:
         raise ChangeOvertakenError(owned.id, row.owner or "nobody")
-    if ChangeStatus(row.status) not in RUN or row.stage != owned.stage:
+    if ChangeStatus(row.status) not in allowed or row.stage != owned.stage:
         raise StoppedByOthersError
     return row
 
@@ -148,6 +150,23 @@ def row_draft(
     return Draft(operation, {SCHEMA_CHANGE: put_change(replica, owned.id, row)}, adds, removes)
 
 
+def is_revertible(row: pb.SchemaChangeValue) -> bool:
+    """Tell if a change can be cancelled: nobody sees it yet, and no item of the catalog may be gone by it."""
+    present = stages_of(row)[row.stage : row.stage + 1]
+    may_be_gone = any(stage.item is not None and stage.item.verb is ItemVerb.DELETE for stage in present)
+    return not (ChangeStatus(row.status).is_over or row.is_visible or may_be_gone)
+
+
+def stop_draft(replica: TablesReplica, number: int, owner: Owned | None) -> tuple[Draft, Owned]:
+    """Draft the stop of a change before its item is taken back, which it would change again if it were resumed."""
+    row = _revertible_row(replica, number, owner)
+    first = next((at for at, stage in enumerate(stages_of(row)) if stage.item is not None), row.stage)
+    row.status, row.owner, row.stage = pb.STATUS_PAUSED, "", min(row.stage, first)
+    row.owner_epoch += 1
+    note(row, replica.log.now_ms(), "stopped, to be undone")
+    return Draft(rows={SCHEMA_CHANGE: put_change(replica, number, row)}), Owned(number, row.owner_epoch, row.stage)
+
+
 def undo_draft(
     replica: TablesReplica,
     number: int,
@@ -155,11 +174,10 @@ def undo_draft(
     *,
     failure: pb.Failure | None = None,
     owner: Owned | None = None,
+    is_stopped: bool = False,
 ) -> Draft:
     """Draft the undo of a change from whatever stage it is in: tables are as before, and nothing of it is left."""
-    row = change_row(replica, number) if owner is None else owned_row(replica, owner)
-    if ChangeStatus(row.status).is_over or row.is_visible:
-        raise NotRevertibleError(number, ChangeStatus(row.status).name)
+    row = _revertible_row(replica, number, owner, STOPPED if is_stopped else RUN)
     schemas: dict[int, TableSchema | None] = {}
     for image in row.images:
         present = replica.schemas.get(image.table)
@@ -178,6 +196,16 @@ def undo_draft(
     if failure is not None:
         row.failure.CopyFrom(failure)
     return _schema_draft(replica, number, row, schemas)
+
+
+def _revertible_row(
+    replica: TablesReplica, number: int, owner: Owned | None, allowed: frozenset[ChangeStatus] = RUN
+) -> pb.SchemaChangeValue:
+    """Return the row of a change that can still be undone: by its owner until it is visible, by others not as long."""
+    row = change_row(replica, number) if owner is None else owned_row(replica, owner, allowed)
+    if ChangeStatus(row.status).is_over or row.is_visible or (owner is None and not is_revertible(row)):
+        raise NotRevertibleError(number, ChangeStatus(row.status).name)
+    return row
 
 
 def _require_empty(replica: TablesReplica, stage: Stage) -> None:

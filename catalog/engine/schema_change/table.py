@@ -6,19 +6,19 @@ from collections.abc import Iterator
 from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
-from catalog.engine.log.protocol import FileKind
+from catalog.engine.log.protocol import Commit, FileKind, Log, LogState, Operation
 from catalog.engine.schema_change.bulk_verb import Verb
+from catalog.engine.schema_change.layers import LayeredView
 from catalog.engine.schema_change.replica import schemas_of
 from catalog.engine.schema_change.rows import RowCodec
 from catalog.engine.schema_change.schema import TableSchema
 from catalog.engine.schema_change.types import Value
-from catalog.errors.tables import SchemaChangedError, UnknownTableError
+from catalog.errors.tables import SchemaChangedError, UnfitFrameError, UnknownTableError
 
 if TYPE_CHECKING:
     import pyarrow as pa
     from pyspark.sql import DataFrame, SparkSession
 
-    from catalog.engine.schema_change.layers import LayeredView
     from catalog.engine.schema_change.tables import Tables
 
 
@@ -93,20 +93,19 @@ class Table:
 
     def _write(self, verb: Verb, frame: Any) -> int:  # noqa: ANN401
         from catalog.engine.schema_change.bulk import write_rows  # noqa: PLC0415 - loads what readers do not need
-        from catalog.engine.schema_change.frames import arrow_frame, fitted, rows_of  # noqa: PLC0415
+        from catalog.engine.schema_change.frames import frame_rows  # noqa: PLC0415
 
         self.tables.refresh()
         schema = self.schema
-        needed = schema.key_columns()
-        columns = fitted(schema, arrow_frame(frame), needed)
-        if verb is Verb.DELETE:
-            columns = {column.id: columns[column.id] for column in needed}
-        rows = rows_of(schema, columns)
-        for column in needed:
-            if column.hidden and verb is Verb.APPEND:
-                for row in rows:
-                    row[column.id] = self.tables.next_row(self.id)
-        return write_rows(self.tables, self.id, verb, frozenset(columns), rows)
+        hidden = [column.id for column in schema.key_columns() if column.hidden]
+        if hidden and verb is Verb.DELETE:
+            raise UnfitFrameError(schema.name, "its rows have no primary key to be named by")
+        needed = [c for c in schema.key_columns() if not c.hidden and (verb is Verb.DELETE or c.write_default is None)]
+        rows = frame_rows(schema, frame, needed)
+        if hidden and rows:
+            first = self.tables.take_rows(self.id, len(rows))
+            rows = [{**row, number: first + at} for number in hidden for at, row in enumerate(rows)]
+        return write_rows(self.tables, schema, verb, rows)
 
     def subscribe(self, since: int) -> Iterator[tuple[dict[str, Value], int, int]]:
         """Yield every change of a row after a ts up to the newest, in order: the row, the ts, and +1 or -1.
@@ -129,11 +128,33 @@ class Table:
             if gone := [c.name for c in columns.values() if not _is_same(present, c.id, c.type)]:
                 raise SchemaChangedError(schema.name, ts, f"{', '.join(gone)} was dropped or has another type")
             codec = store.replica.codecs.of(present)
-            for file in commit.adds:
-                if file.collection == present.collection and file.kind is FileKind.TAIL and file.ts_min == ts:
-                    for key, value, _, diff in sorted(store.log.rows(file), key=lambda row: (row[0], row[3])):
-                        row = codec.row(key, value)
-                        yield {column.name: row.get(number) for number, column in columns.items()}, ts, diff
+            for key, value, diff in _changes(store.log, commit, store.view_at(ts - 1), view, present.collection):
+                row = codec.row(key, value)
+                yield {column.name: row.get(number) for number, column in columns.items()}, ts, diff
+
+
+def _changes(
+    log: Log, commit: Commit, before: LayeredView, after: LayeredView, collection: str
+) -> Iterator[tuple[bytes, bytes, int]]:
+    """Yield what a commit did to the rows of a collection, in the order of keys: key, value, and +1 or -1."""
+    adds = [file for file in commit.adds if file.collection == collection]
+    if commit.operation is Operation.LOAD:  # its files hold no rows that were replaced
+        for table in LayeredView(after.cache, LogState(commit.version, {file.path: file for file in adds}, {})).newest(
+            collection
+        ):
+            keys = table["key"].to_pylist()
+            was, becomes = before.dated(collection, keys), after.dated(collection, keys)
+            for key in keys:
+                old, new = (found.get(key, (0, None))[1] for found in (was, becomes))
+                if old is not None and old != new:
+                    yield key, old, -1
+                if new is not None and old != new:
+                    yield key, new, 1
+        return
+    tails = [file for file in adds if file.kind is FileKind.TAIL and file.ts_min == commit.version]
+    for file in tails:
+        for key, value, _, diff in sorted(log.rows(file), key=lambda row: (row[0], row[3])):
+            yield key, value, diff
 
 
 def _is_same(schema: TableSchema, number: int, kind: object) -> bool:

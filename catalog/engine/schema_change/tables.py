@@ -16,17 +16,18 @@ from dataclasses import dataclass, field
 from catalog.engine.schema_change import tables_pb2 as pb
 from catalog.engine.schema_change.change import SchemaChange, Waiting
 from catalog.engine.schema_change.names import Names
-from catalog.engine.schema_change.owner import Owner, undo_items
+from catalog.engine.schema_change.owner import Owner
 from catalog.engine.schema_change.plan import Ids, Plan
 from catalog.engine.schema_change.replica import SCHEMA_CHANGE, TablesReplica
 from catalog.engine.schema_change.schema import TableSchema, TableState
 from catalog.engine.schema_change.signs import LifeThread, Signs
-from catalog.engine.schema_change.steps import RUN, ChangeStatus, change_row, note, put_change, undo_draft
+from catalog.engine.schema_change.steps import RUN, ChangeStatus, change_row, note, put_change
 from catalog.engine.schema_change.store import Draft, TablesStore
 from catalog.engine.schema_change.table import Table
 from catalog.engine.schema_change.transaction import TableTransaction
+from catalog.engine.schema_change.undoing import undo_change
 from catalog.errors import CatalogError
-from catalog.errors.tables import ChangeStatusError, NotRevertibleError, SchemaChangedError, UnknownTableError
+from catalog.errors.tables import ChangeStatusError, SchemaChangedError, UnknownTableError
 
 PATIENCE_S = 60.0
 _ROWS = 64
@@ -163,12 +164,8 @@ class Tables:
             self._start(number)
 
     def cancel(self, number: int) -> None:
-        """Undo a change in one commit; refused once it is visible."""
-        row = self.change_message(number)
-        if ChangeStatus(row.status).is_over or row.is_visible:
-            raise NotRevertibleError(number, ChangeStatus(row.status).name)
-        undo_items(self.names, row)
-        self.store.commit(lambda replica: undo_draft(replica, number, ChangeStatus.CANCELLED))
+        """Undo a change: nothing is left of it; refused once it is visible."""
+        undo_change(self.store, self.names, number, ChangeStatus.CANCELLED)
 
     def change_message(self, number: int) -> pb.SchemaChangeValue:
         self.store.refresh()
@@ -278,7 +275,11 @@ class Tables:
         with self._lock:
             following, end = self._row_ids.get(table, (0, 0))
             if following == end:
-                following = self.store.allocate(f"row_{table}", _ROWS)
+                following = self.take_rows(table, _ROWS)
                 end = following + _ROWS
             self._row_ids[table] = (following + 1, end)
             return following
+
+    def take_rows(self, table: int, count: int) -> int:
+        """Take so many new values of the hidden key of a table; return the first."""
+        return self.store.allocate(f"row_{table}", count)

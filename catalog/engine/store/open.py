@@ -116,7 +116,9 @@ def _read(place: StorePlace, mode: Mode, leadership: LeadershipOptions, options:
     scratch, is_savepoint = scratch_folder(Path(tempfile.gettempdir()), f"catalog-{mode}-copy-"), mode is Mode.SAVEPOINT
     try:
         fence = stash.state.fence
-        copy = scratch_copy(place, stash.log, stash.state, scratch.path, with_shards=is_savepoint)
+        copy = scratch_copy(
+            place, stash.log, stash.state, scratch.path, with_shards=is_savepoint, with_tables=is_savepoint
+        )
         log = copy.log()
         if version < place.project.current:
             run_steps(copy, log, fence, replace(options, reapply=True), start)  # the store itself stays as it is
@@ -129,6 +131,7 @@ def _read(place: StorePlace, mode: Mode, leadership: LeadershipOptions, options:
             mode,
             copy,
             builtins=open_builtins(shards, own, leadership.deploy_generation, use),
+            tables_at=copy if is_savepoint else place,
             scratch=scratch,
             copied_ts=stash.ts,
             rebuild=None if is_savepoint else lambda: _read(place, mode, leadership, options),

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import uuid
 from collections.abc import Callable
+from contextlib import suppress
 from pathlib import Path
 
 import pyarrow as pa
 
 from catalog.engine.log.place import StorePlace
 from catalog.engine.log.protocol import AppTxn, CommitRequest, DataFile, FileKind, Log, LogState, Operation
+from catalog.engine.schema_change.copying import copy_tables, tables_state
 from catalog.engine.shard.copy import copy_shard
 from catalog.engine.stash.compaction import base_tables
 from catalog.engine.stash.engine_rows import STORAGE
@@ -27,14 +29,27 @@ ProgressCallback = Callable[[int, int], None]
 
 
 def scratch_copy(
-    source: StorePlace, log: Log, state: LogState, folder: Path, *, with_shards: bool = False
+    source: StorePlace,
+    log: Log,
+    state: LogState,
+    folder: Path,
+    *,
+    with_shards: bool = False,
+    with_tables: bool = False,
 ) -> StorePlace:
-    """Copy a state to an empty folder of this process, which leads it there under the same fence."""
+    """Copy a state to an empty folder of this process, which leads it there under the same fence.
+
+    Tables are copied as they are now: unlike shards, no row of the stash says what is in them.
+    """
     target = StorePlace.at(source.project, folder)
     copy = target.log()
     copy.create(uuid.uuid4().hex)
     if with_shards:
         copy_shards(source, target, log, state)
+    while with_tables and (newest := tables_state(source.tables_log())) is not None:
+        with suppress(RetiredError):  # while it was copied: there is a newer state
+            copy_tables(source.tables_log(), newest, target.tables_log())
+            break
     copy_state(log, state, copy)
     make_identity(target.storage, source.project.name)
     return target
@@ -45,16 +60,21 @@ def copy_shards(source: StorePlace, target: StorePlace, log: Log, state: LogStat
 
     Raises RetiredError if a shard was finalised since: a newer state does not use it.
     """
-    remains = open_storage(f"{target.uri}/{SHARDS}", target.options)
-    paths = [entry.path for entry in remains.entries()]
-    map_concurrently(remains, remains.delete, paths)
-    for folder in sorted({path.rpartition("/")[0] for path in paths}, reverse=True):
-        remains.remove_folder(folder)  # else it would be taken for a file of another program
+    clear_folder(target, SHARDS)
     for shard in sorted(_used_shards(source, log, state)):
         try:
             copy_shard(source.shard_log(shard), target.shard_log(shard), state.fence)
         except ShardFinalizedError as gone:
             raise RetiredError(log.uri, state.version, log.head(state.version)) from gone
+
+
+def clear_folder(target: StorePlace, name: str) -> None:
+    """Remove the remains of an earlier attempt to copy what is in a folder of a store."""
+    remains = open_storage(f"{target.uri}/{name}", target.options)
+    paths = [entry.path for entry in remains.entries()]
+    map_concurrently(remains, remains.delete, paths)
+    for folder in sorted({path.rpartition("/")[0] for path in paths}, reverse=True):
+        remains.remove_folder(folder)  # else it would be taken for a file of another program
 
 
 def _used_shards(source: StorePlace, log: Log, state: LogState) -> frozenset[str]:

@@ -8,13 +8,18 @@ from __future__ import annotations
 from collections import Counter
 from collections.abc import Iterator
 
+from catalog.engine.log.delta import DeltaLog
 from catalog.engine.log.replica import newest_state
 from catalog.engine.migrate.preflight import preflight
 from catalog.engine.migrate.recorder import RunState, read_events
 from catalog.engine.migrate.system_rows import SystemRows
+from catalog.engine.schema_change.copying import tables_state
+from catalog.engine.schema_change.replica import TablesReplica
+from catalog.engine.schema_change.signs import StoredSigns
+from catalog.engine.schema_change.steps import RUN, ChangeStatus
 from catalog.engine.storage.heartbeat import LeaderStatus, is_leader_alive
 from catalog.engine.storage.identity import require_identity
-from catalog.engine.storage.layout import STASH, shard_uri
+from catalog.engine.storage.layout import STASH, shard_uri, tables_uri
 from catalog.engine.store.leader_upgrade import find_builtins_error
 from catalog.engine.store.snapshot import StoreSnapshot
 from catalog.errors import (
@@ -49,7 +54,15 @@ def check_log(subject: DoctorContext) -> Iterator[CheckResult]:
     if subject.is_deep:
         yield _fsck(subject)
         return
-    log = subject.place.log()
+    yield _look_at("log", subject.place.log())
+    tables_log = subject.place.tables_log()
+    if tables_state(tables_log) is not None:
+        yield _look_at("tables", tables_log)
+        yield from _abandoned(subject, tables_log)
+
+
+def _look_at(name: str, log: DeltaLog) -> CheckResult:
+    """Check that the newest state of a log can be read, and all of its files are there."""
     while True:
         state = newest_state(log)
         sizes = {file.path: file.size for file in log.files()}
@@ -60,12 +73,20 @@ def check_log(subject: DoctorContext) -> Iterator[CheckResult]:
     if missing or changed:
         named = ", ".join([*missing, *changed][:_NAMED_MAX])
         found = f"{len(missing)} files are missing and {len(changed)} have another size than written: {named}"
-        yield CheckResult(
-            "log", Status.PROBLEM, found, "run `catalog debug fsck` for details; restore a copy of the store"
-        )
-        return
+        fix = "run `catalog debug fsck` for details; restore a copy of the store"
+        return CheckResult(name, Status.PROBLEM, found, fix)
     found = f"ts {state.version}, {len(state.files)} files, none missing; their rows were not read, which --deep does"
-    yield CheckResult("log", Status.OK, found)
+    return CheckResult(name, Status.OK, found)
+
+
+def _abandoned(subject: DoctorContext, log: DeltaLog) -> Iterator[CheckResult]:
+    """Report schema changes that no process carries on."""
+    replica, signs = TablesReplica.open(log), StoredSigns(subject.place.storage)
+    for number, row in replica.changes().items():
+        status = ChangeStatus(row.status)
+        if status in {*RUN, ChangeStatus.PENDING} and not signs.facts(f"change-{number}"):
+            found = f"schema change {number} is {status.name}, and {row.owner or 'no process'} shows no sign of life"
+            yield CheckResult("tables", Status.WARNING, found, "`catalog ddl adopt` carries it on")
 
 
 def _fsck(subject: DoctorContext) -> CheckResult:
@@ -116,11 +137,13 @@ def check_migrations(subject: DoctorContext) -> Iterator[CheckResult]:
 
 
 def _damaged(uri: str, found: Diagnosis) -> Iterator[CheckResult]:
-    """Report damaged entries that the newest rows do not need, and those of shards."""
+    """Report damaged entries that the newest rows do not need, and those of shards and tables."""
     if found.damaged is not None:
         yield from_error("log", TornLogError(f"{uri}/{STASH}", found.damaged.version, found.damaged.found))
     for shard in found.shards:
         yield from_error("log", TornLogError(shard_uri(uri, shard.id), shard.damaged.version, shard.damaged.found))
+    if found.tables is not None:
+        yield from_error("tables", TornLogError(tables_uri(uri), found.tables.version, found.tables.found))
 
 
 def _running(uri: str, run: UnfinishedRun) -> CheckResult:

@@ -66,6 +66,18 @@ class FsckCode(StrEnum):
     """The latest schema of a builtin's shard is not the recorded one."""
     UNUSED = "F504"
     """Nothing refers to a shard, and it was not finalised."""
+    TABLE = "F601"
+    """A schema, a schema change or another row of the engine's own in the log of tables cannot be read."""
+    TABLE_ROWS = "F602"
+    """Rows of a table cannot be decoded, or an index or a constraint does not hold."""
+    NO_ITEM = "F603"
+    """No item names a table, and no unfinished change explains that."""
+    NO_TABLE = "F604"
+    """An item was made with a table that is not there, and no unfinished change explains that."""
+    NO_SCHEMA = "F605"
+    """No schema names the element that a collection of tables belongs to."""
+    ABANDONED = "F606"
+    """The process of a schema change or of a bulk write shows no sign of life."""
     UNCHECKED = "F901"
     """A part could not be checked, because of another finding."""
 
@@ -102,6 +114,12 @@ MEANINGS: Mapping[FsckCode, str] = {
     FsckCode.BATCH: "unreadable schemas or batches of shards",
     FsckCode.SCHEMA: "builtins whose shard has another schema",
     FsckCode.UNUSED: "shards that nothing refers to",
+    FsckCode.TABLE: "schemas and changes of tables that cannot be read",
+    FsckCode.TABLE_ROWS: "rows, indexes or constraints of tables that do not hold",
+    FsckCode.NO_ITEM: "tables without an item",
+    FsckCode.NO_TABLE: "items without their table",
+    FsckCode.NO_SCHEMA: "collections of tables that no schema names",
+    FsckCode.ABANDONED: "schema changes and bulk writes without a living process",
     FsckCode.UNCHECKED: "parts that could not be checked",
 }
 """Heading for the findings of each code."""
@@ -165,6 +183,10 @@ WRITE_MARKS = "can be repaired: `catalog repair` writes the row as the log has i
 RESTORE_SHARD = "cannot be repaired from this store: restore this folder, or a copy of the store"
 NEWER_BUILD = "needs no repair: a newer build registered it and did not finish; start that build, or a later one"
 REMOVE_SHARD = "can be repaired: remove this folder when no process of any build uses the store"
+COMPACT_AWAY = "can be repaired: `catalog debug compact` removes its files"
+DELETE_ITEM = "can be repaired: delete the item in a transaction, or restore a copy of the store"
+ADOPT_CHANGE = "needs no repair: the next leader takes it up, and so does `catalog ddl adopt`"
+CHANGE_ENDS_IT = "needs no repair: it can no longer commit once a schema change of its table has removed it"
 REPAIR_FIRST = "repair the other findings and check again"
 
 

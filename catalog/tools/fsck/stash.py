@@ -16,13 +16,10 @@ from functools import cache
 from typing import Any
 
 import pyarrow as pa
-import pyarrow.compute as pc
 from google.protobuf.message import DecodeError, Message
 
 from catalog.engine.codec import bounded_batches
-from catalog.engine.log.data_files import check_rows
-from catalog.engine.log.protocol import ROWS, DataFile, FileKind, Log, LogState, Operation
-from catalog.engine.log.replica import newest_state
+from catalog.engine.log.protocol import DataFile, FileKind, Log, LogState, Operation
 from catalog.engine.migrate.contradictions import contradictions
 from catalog.engine.stash.constraint_columns import ConstraintColumns, row_referred_keys, row_unique_bytes
 from catalog.engine.stash.constraint_index import ConstraintCounts
@@ -31,14 +28,13 @@ from catalog.engine.stash.engine_rows import ENGINE_COLLECTIONS
 from catalog.engine.stash.keyed_hash import hash_value
 from catalog.engine.stash.registry import Registry
 from catalog.engine.stash.registry import key_text as message_text
-from catalog.errors import CatalogError, CorruptFileError, InvalidChangeError, MissingFileError
+from catalog.errors import CatalogError
+from catalog.tools.fsck.files import check_orphans, check_settled, check_ts, present_files, read_file
 from catalog.tools.fsck.findings import (
     CHANGE_ROWS,
     MEND_REFERENCE,
     OTHER_BUILD,
     RESTORE,
-    RESTORE_FILE,
-    SWEEP,
     WRITE_AGAIN,
     WRITE_DECLARED,
     WRITE_MARKS,
@@ -53,8 +49,6 @@ from catalog.tools.fsck.rows import VersionTypes, invalid_legacy_rows, invalid_m
 
 _REPAIRS = {FsckCode.UNFAITHFUL: WRITE_AGAIN, FsckCode.UNDECLARED: WRITE_DECLARED}
 """Of a row whose value breaks a rule; the key of a row cannot be changed."""
-_ATTEMPTS_MAX = 10
-"""A stash whose retention ends more often than this while it is checked retains its states too briefly."""
 _KEY_BYTES = len(hash_value(b""))
 
 TypesAt = Callable[[int | None], VersionTypes]
@@ -69,49 +63,19 @@ def fsck(log: Log, registry: Registry, constraints: Constraints, *, every_state:
 def check(log: Log, types_at: TypesAt, findings: FsckFindings, *, every_state: bool = False) -> FsckReport:
     """Check a stash with the types of its newest state, and add to earlier findings."""
     known_types = cache(types_at)
-    attempt = 0
-    while True:
-        attempt, own, frontier = attempt + 1, FsckFindings(), _frontier(log)
-        entries, files, rows = _check_once(log, known_types, own, every_state=every_state)
-        is_sound = not own.counts and not own.notes
-        if is_sound or attempt == _ATTEMPTS_MAX or _frontier(log) == frontier:
-            break
-    findings.take(own, "")
-    return FsckReport(findings.all(log.uri), entries, files, rows, dict(findings.counts))
-
-
-def _frontier(log: Log) -> int | None:
-    """Return the retention frontier; none if it cannot be read."""
-    with suppress(CatalogError):
-        return newest_state(log).frontier
-    return None
+    return check_settled(log, lambda own: _check_once(log, known_types, own, every_state=every_state), findings)
 
 
 def _check_once(log: Log, types_at: TypesAt, findings: FsckFindings, *, every_state: bool) -> tuple[int, int, int]:
     """Check the state that is the newest now; return the number of entries, files and rows."""
-    try:
-        # Listed before the log is read, so that a file that is committed meanwhile is no orphan.
-        present = {file.path for file in log.files()}
-    except CatalogError as error:
-        present = set()
-        findings.add(FsckCode.UNREADABLE, log.uri, error.what, f"cannot be repaired from here: {error.next}")
+    present = present_files(log, findings)
     history, entries = read_history(log, findings)
     if history is None:
         return entries, 0, 0
     checked = _Fsck(log, types_at(history.newest.stash_version), findings)
     checked.run(history, every_state=every_state)
-    _check_orphans(log, history, present, findings)
+    check_orphans(log, history, present, findings)
     return entries, checked.file_count, checked.row_count
-
-
-def _check_orphans(log: Log, history: LogHistory, present: set[str], findings: FsckFindings) -> None:
-    if not history.whole:
-        findings.unchecked(
-            log.uri, "files that nothing refers to were not searched for: not all of the log can be read"
-        )
-        return
-    for path in sorted(present - history.files().keys()):
-        findings.add(FsckCode.ORPHAN, path, "no state that is retained refers to it", SWEEP, Severity.SWEEPABLE)
 
 
 @dataclass(slots=True)
@@ -170,20 +134,13 @@ class _Fsck:
 
     def _check_file(self, file: DataFile, born: tuple[int, int] | None, *, live: bool) -> None:
         self.file_count += 1
-        rows = self._read(file)
+        rows = read_file(self.log, file, self.findings)
         if rows is None:
             if live:
                 self._tallies[file.collection].whole = False
             return
         self.row_count += rows.num_rows
-        found = pc.min_max(rows["ts"])
-        ts = found["min"].as_py(), found["max"].as_py()
-        if ts != (file.ts_min, file.ts_max):
-            what = f"its rows are of ts {ts[0]} to {ts[1]}, the log says {file.ts_min} to {file.ts_max}"
-            self.findings.add(FsckCode.TS, file.path, what, RESTORE)
-        elif born is not None and not born[0] <= ts[0] <= ts[1] <= born[1]:
-            what = f"its rows are of ts {ts[0]} to {ts[1]}, and must be of {born[0]} to {born[1]}"
-            self.findings.add(FsckCode.TS, file.path, what, RESTORE)
+        check_ts(file, rows, born, self.findings)
         self._sums[file.path] = sums = Counter[bytes]()
         start = 0
         for batch in bounded_batches(rows):
@@ -194,26 +151,6 @@ class _Fsck:
             start += batch.num_rows
         if live:
             self._tallies[file.collection].sums.update(sums)
-
-    def _read(self, file: DataFile) -> pa.Table | None:
-        """Return the rows of a file if they can be checked further."""
-        try:
-            rows = self.log.read(file)
-        except MissingFileError as error:
-            self.findings.add(FsckCode.MISSING, file.path, error.what, RESTORE_FILE)
-            return None
-        except CorruptFileError as error:
-            self.findings.add(FsckCode.CORRUPT, file.path, error.what, RESTORE_FILE)
-            return None
-        except Exception as error:  # noqa: BLE001 - a damaged file may raise anything, and the others are still checked
-            self.findings.add(FsckCode.UNREADABLE, file.path, f"it cannot be read: {error}", RESTORE_FILE)
-            return None
-        try:
-            check_rows(file.collection, file.kind, rows)
-        except InvalidChangeError as error:
-            self.findings.add(FsckCode.CONTENT, file.path, error.reason, RESTORE)
-        usable = rows.schema.equals(ROWS) and rows.num_rows and not any(column.null_count for column in rows.columns)
-        return rows if usable else None
 
     def _tally(self, file: DataFile, batch: pa.RecordBatch, start: int) -> None:
         tally = self._tallies[file.collection]

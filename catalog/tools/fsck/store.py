@@ -26,6 +26,7 @@ from catalog.tools.fsck.findings import OTHER_BUILD, RESTORE_FILE, FsckCode, Fsc
 from catalog.tools.fsck.rows import VersionTypes
 from catalog.tools.fsck.shards import check_shards
 from catalog.tools.fsck.stash import check
+from catalog.tools.fsck.tables import check_tables
 
 
 def check_store(place: StorePlace, *, every_state: bool = False) -> FsckReport:
@@ -45,7 +46,9 @@ def check_store(place: StorePlace, *, every_state: bool = False) -> FsckReport:
             findings.add(FsckCode.IDENTITY, PATH, what, RESTORE_FILE)
     log = place.log()
     report = check(log, lambda version: _types(project, log, version, findings), findings, every_state=every_state)
-    parts = [report, *check_shards(place, _stash(project, log), findings)]
+    stash = _stash(project, log)
+    parts = [report, *check_shards(place, stash, findings)]
+    parts += check_tables(place, stash, findings, every_state=every_state)
     return FsckReport(
         findings.all(log.uri),
         sum(part.entries for part in parts),

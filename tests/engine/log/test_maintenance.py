@@ -2,6 +2,9 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+from dataclasses import replace
+
 import pytest
 
 from catalog.engine.base.fence import Fence
@@ -16,6 +19,11 @@ POLICY = Policy(checkpoint_every=2, clean_every=6, retention_ms=10 * HOUR_MS, or
 
 def names(log: Log) -> set[str]:
     return {file.path for file in log.files()}
+
+
+def needing(version: int | None) -> Callable[[LogState], int | None]:
+    """Work under way that reads a version, whatever the state."""
+    return lambda _: version
 
 
 def test_nothing_is_done_before_it_is_due(place: Place) -> None:
@@ -55,6 +63,22 @@ def test_the_frontier_follows_retention(place: Place) -> None:
         assert [log.read(file).num_rows for file in state.files.values()] == [1]
     with pytest.raises(RetiredError, match="the earliest ts that can be read is 3"):
         require_retained(log, done.state, 2)
+
+
+def test_what_is_still_read_is_retained_however_old_it_is(place: Place) -> None:
+    """A policy can name the earliest version that work under way reads; its files are left alone as well."""
+    log, state = created(place)
+    for _ in range(6):
+        place.wait(4 * HOUR_MS)
+        state = append(log, state, removes=tuple(state.files.values()))
+    younger = tail(log, state)
+    place.wait(4 * HOUR_MS)
+    assert plan_cleaning(log, state, POLICY).frontier == 4
+    assert plan_cleaning(log, state, POLICY).orphans == (younger.path,)
+    for needed, frontier in ((2, 2), (5, 4), (0, 0)):
+        planned = plan_cleaning(log, state, replace(POLICY, keep_from=needing(needed)))
+        assert (planned.frontier, planned.orphans) == (frontier, ())
+    assert plan_cleaning(log, state, replace(POLICY, keep_from=needing(None))).frontier == 4
 
 
 def test_history_does_not_pile_up(place: Place) -> None:

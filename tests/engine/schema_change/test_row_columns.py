@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-import datetime
+import datetime as dt
 import random
 from decimal import Decimal
 
@@ -16,7 +16,7 @@ from catalog.engine.schema_change.schema import Element, ElementKind, TableColum
 from catalog.engine.schema_change.types import ColumnType, Value
 
 KINDS = ("BIGINT", "STRING", "INT", "BOOLEAN", "DOUBLE", "BINARY", "DATE", "TIMESTAMP", "DECIMAL(10,2)")
-NOON = datetime.datetime(2026, 1, 31, 12, tzinfo=datetime.UTC)
+NOON = dt.datetime(2026, 1, 31, 12, tzinfo=dt.UTC)
 
 
 def schema() -> TableSchema:
@@ -36,8 +36,8 @@ def rows(draw: random.Random) -> list[RowValues]:
             "BOOLEAN": [True, False],
             "DOUBLE": [0.0, 1.5, -2.25],
             "BINARY": [b"", b"\0\xff"],
-            "DATE": [datetime.date(1969, 12, 31), datetime.date(2026, 2, 1)],
-            "TIMESTAMP": [NOON, NOON - datetime.timedelta(days=30_000)],
+            "DATE": [dt.date(1969, 12, 31), dt.date(2026, 2, 1)],
+            "TIMESTAMP": [NOON, NOON - dt.timedelta(days=30_000)],
             "DECIMAL(10,2)": [Decimal("0.00"), Decimal("-9.90"), Decimal("12345678.12")],
         }
         return draw.choice([*values[kind], None])
