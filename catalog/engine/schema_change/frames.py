@@ -34,27 +34,28 @@ def frame_rows(schema: TableSchema, frame: Any, needed: Collection[TableColumn])
     return [_row(schema, number, row, needed) for number, row in enumerate(found, 1)]
 
 
-def _arrow_table(frame: Any) -> pa.Table | list[Mapping[str, Value]]:  # noqa: ANN401 - of several libraries
+def _arrow_table(frame: Any) -> pa.Table | list[Mapping[str, Value]]:  # noqa: ANN401, PLR0911 - of several libraries
     """Return a frame as an Arrow table, or the dictionaries that it consists of."""
     if isinstance(frame, pa.Table):
         return frame
-    if isinstance(frame, pa.RecordBatch):
-        return pa.Table.from_batches([frame])
     if type(frame).__module__.startswith("pandas"):
         return pa.Table.from_pandas(frame, preserve_index=False)
     for method in ("to_arrow", "toArrow"):  # of Polars and others, and of Spark
         if hasattr(frame, method):
             return pa.table(getattr(frame, method)())
-    if hasattr(frame, "__arrow_c_stream__"):
+    if hasattr(frame, "__arrow_c_stream__") and not isinstance(frame, pa.RecordBatch):
         return pa.table(frame)
-    if isinstance(frame, Mapping | str | bytes):
-        raise TypeError(f"a {type(frame).__name__} is no frame; pass Arrow, pandas, or a list of dictionaries")
-    found = list(frame)
-    if found and all(isinstance(batch, pa.RecordBatch) for batch in found):
-        return pa.Table.from_batches(found)
-    if other := next((row for row in found if not isinstance(row, Mapping)), None):
-        raise TypeError(f"a {type(other).__name__} is no row; pass dictionaries")
-    return found
+    return _joined([frame] if isinstance(frame, pa.RecordBatch | Mapping | str | bytes) else list(frame))
+
+
+def _joined(parts: list[Any]) -> pa.Table | list[Mapping[str, Value]]:
+    """Return record batches as a table; dictionaries are left as they are."""
+    if parts and all(isinstance(part, pa.RecordBatch) for part in parts):
+        return pa.Table.from_batches(parts)
+    for part in parts:
+        if not isinstance(part, Mapping):
+            raise TypeError(f"a {type(part).__name__} is no row; pass Arrow, pandas, or a list of dictionaries")
+    return parts
 
 
 def _rows_of(schema: TableSchema, frame: pa.Table, needed: Iterable[TableColumn]) -> list[dict[int, Value]]:
