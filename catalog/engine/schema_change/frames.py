@@ -34,7 +34,7 @@ def frame_rows(schema: TableSchema, frame: Any, needed: Collection[TableColumn])
     return [_row(schema, number, row, needed) for number, row in enumerate(found, 1)]
 
 
-def _arrow_table(frame: Any) -> pa.Table | list[Mapping[str, Value]]:  # noqa: ANN401, PLR0911 - of several libraries
+def _arrow_table(frame: Any) -> pa.Table | list[Mapping[str, Value]]:  # noqa: ANN401 - of several libraries
     """Return a frame as an Arrow table, or the dictionaries that it consists of."""
     if isinstance(frame, pa.Table):
         return frame
