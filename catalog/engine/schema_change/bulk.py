@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from catalog.engine.schema_change.layers import LayeredView
     from catalog.engine.schema_change.tables import Tables
 
-_REBASED_MAX = 10_000
+REBASED_MAX = 10_000
 """Rows that are derived again as rows of a tail, which every process holds in memory; more of them become files."""
 
 
@@ -101,7 +101,7 @@ class BulkWrite:
             raise BulkWriteExpiredError(self.known.name, self.id)
         present = self._present(replica.schemas, replica.state.version)
         touched = None if self._lacks(replica, present) else touched_keys(replica, self.derived, present)
-        if touched is None or len(touched) > _REBASED_MAX:
+        if touched is None or len(touched) > REBASED_MAX:
             self._begin_again(replica)
             touched = set()
         counted = {element.collection for element in present.stores}

@@ -9,10 +9,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from dataclasses import dataclass
 
-from catalog.engine.log.protocol import FileKind, LogState
+from catalog.engine.log.protocol import DataFile, FileKind, LogState
+from catalog.engine.schema_change import tables_pb2 as pb
 from catalog.engine.schema_change.bulk_rows import DerivedRows, duties
 from catalog.engine.schema_change.layers import LayeredView, after_prefix
-from catalog.engine.schema_change.replica import TablesReplica, Touched
+from catalog.engine.schema_change.replica import SCHEMA_CHANGE, TablesReplica, Touched
 from catalog.engine.schema_change.rows import RowCodec
 from catalog.engine.schema_change.schema import Element, ElementKind, TableSchema
 
@@ -20,20 +21,32 @@ from catalog.engine.schema_change.schema import Element, ElementKind, TableSchem
 def is_overtaken(replica: TablesReplica, derived: DerivedRows, present: TableSchema) -> bool:
     """Tell if all of a bulk write is to be derived again: files lack something that the schema of now asks of writers.
 
-    So it is too if rows or entries were made anew meanwhile, with a ts that outweighs the files: an index was built,
-    or rows were given a column.
+    So it is too if rows or entries are made anew meanwhile, with a ts that outweighs the files: an index is built, or
+    rows are given a column.
     """
     if present.primary.id != derived.schema.primary.id:
         return True
     if not duties(replica.schemas, present) <= duties(derived.schemas, derived.schema):
         return True
-    written = {file.path for touched in replica.touched_since(derived.view.state.version) for file in touched.files}
-    return any(
-        file.kind is not FileKind.TAIL and file.ts_max >= derived.ts
-        for element in present.stores
-        for file in replica.view.files_of(element.collection)
-        if file.path not in derived.view.state.files and file.path not in written
+    return _read_ts(replica, present) >= derived.ts or any(
+        file.ts_max >= derived.ts for file in _reorganised(replica, derived, present)
     )
+
+
+def _read_ts(replica: TablesReplica, present: TableSchema) -> int:
+    """Return the ts of the rows that a change of the table builds something from; 0 if it does not."""
+    change = replica.message(SCHEMA_CHANGE, pb.SchemaChangeKey(id=present.change), pb.SchemaChangeValue)
+    return change.read_ts if isinstance(change, pb.SchemaChangeValue) else 0
+
+
+def _reorganised(replica: TablesReplica, derived: DerivedRows, present: TableSchema) -> Iterator[DataFile]:
+    """Yield the files that came to a table since, other than those of its writers."""
+    since = derived.view.state
+    written = {file.path for touched in replica.touched_since(since.version) for file in touched.files}
+    for element in present.stores:
+        for file in replica.view.files_of(element.collection):
+            if file.kind is not FileKind.TAIL and file.path not in since.files and file.path not in written:
+                yield file
 
 
 def touched_keys(replica: TablesReplica, derived: DerivedRows, present: TableSchema) -> set[bytes]:
@@ -54,7 +67,7 @@ class _Watch:
 
     codec: RowCodec
     element: Element
-    """Whose entries are watched."""
+    """The elements whose entries are watched."""
     count: int
     """Of its columns that matter."""
     own: Element

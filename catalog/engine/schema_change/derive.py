@@ -16,7 +16,7 @@ from catalog.engine.schema_change.expressions import expression_text
 from catalog.engine.schema_change.layers import LayeredView
 from catalog.engine.schema_change.row_text import row_key_text
 from catalog.engine.schema_change.rows import RowCodec, RowCodecs, RowValues
-from catalog.engine.schema_change.schema import Element, ElementKind, State, TableSchema
+from catalog.engine.schema_change.schema import Element, ElementKind, State, TableColumn, TableSchema
 from catalog.engine.schema_change.types import Value
 from catalog.errors.tables import CheckError, ForeignKeyError, NotNullError, UniqueError
 
@@ -64,7 +64,13 @@ def completed(schema: TableSchema, row: RowValues, now: datetime) -> dict[int, V
     for column in schema.written:
         if column.up is not None and column.state is not State.PUBLIC:
             after[column.id] = evaluate_row(column.up, after, now)
-    for column in schema.written:
+    return with_computed(schema.written, after, now)
+
+
+def with_computed(columns: Iterable[TableColumn], row: RowValues, now: datetime) -> dict[int, Value]:
+    """Return a row with the values of those columns that are computed from others."""
+    after = dict(row)
+    for column in columns:
         if column.computed is not None:
             after[column.id] = evaluate_row(column.computed, after, now)
     return after

@@ -18,6 +18,7 @@ from catalog.engine.schema_change.derive import (
     check_images,
     completed,
     derived_rows,
+    with_computed,
     with_defaults,
 )
 from catalog.engine.schema_change.evaluation import evaluate_row
@@ -96,7 +97,7 @@ class TableTransaction:
     def insert(self, table: str, row: Values) -> None:
         """Add a row whose key is new; columns that are not set have their defaults."""
         schema = self._schema("insert", table)
-        values = self._values(schema, row, new=True)
+        values = self._set_values(schema, row, new=True)
         self._complete_key(schema, values)
         if self._row(schema, values) is not None:
             raise KeyExistsError(schema.name, row_key_text(schema, values))
@@ -105,14 +106,14 @@ class TableTransaction:
     def upsert(self, table: str, row: Values) -> None:
         """Add a row, or set these columns of the row that is there."""
         schema = self._schema("upsert", table)
-        values = self._values(schema, row, new=True)
+        values = self._set_values(schema, row, new=True)
         self._complete_key(schema, values)
         self._put(schema, values, values)
 
     def update(self, table: str, key: Values, values: Values) -> None:
         """Set some columns of the row of a primary key."""
         schema = self._schema("update", table)
-        named, wanted = self._key(schema, key), self._values(schema, values)
+        named, wanted = self._key(schema, key), self._set_values(schema, values)
         if self._row(schema, named) is None:
             raise NoSuchRowError(schema.name, row_key_text(schema, named))
         moved = {number: wanted[number] for number in schema.primary.columns if number in wanted}
@@ -248,21 +249,27 @@ class TableTransaction:
             elif column.id not in values and column.write_default is not None:
                 values[column.id] = evaluate_row(column.write_default, {}, self.now)
 
-    def _values(self, schema: TableSchema, named: Values, *, new: bool = False) -> dict[int, Value]:
+    def _set_values(self, schema: TableSchema, named: Values, *, new: bool = False) -> dict[int, Value]:
+        """Return the values that a row is to have; refuse those of computed columns, and a new row without any."""
+        values = self._values(schema, named)
+        for column in schema.readable:
+            if column.id in values and column.computed is not None:
+                raise RefusedChangeError(
+                    schema.name, f"{column.name} is computed from other columns", "leave it out of the row"
+                )
+        if new and not values and not any(column.hidden for column in schema.key_columns()):
+            raise RefusedChangeError(schema.name, "the row is empty", "set at least its primary key")
+        return values
+
+    def _values(self, schema: TableSchema, named: Values) -> dict[int, Value]:
         """Return values by the ids of columns, in the form that the types have; refuse what does not fit."""
         values: dict[int, Value] = {}
         for name, value in named.items():
             column = schema.column(name)
-            if column.computed is not None:
-                raise RefusedChangeError(
-                    schema.name, f"{column.name} is computed from other columns", "leave it out of the row"
-                )
             try:
                 values[column.id] = None if value is None else column.type.check(value)
             except ValueError as error:
                 raise ValueMismatchError(schema.name, column.name, str(error), column.type.text) from error
-        if new and not values and not any(column.hidden for column in schema.key_columns()):
-            raise RefusedChangeError(schema.name, "the row is empty", "set at least its primary key")
         return values
 
     def _row(self, schema: TableSchema, key: RowValues) -> dict[int, Value] | None:
@@ -283,7 +290,7 @@ class TableTransaction:
             return None
         kept = kept_row(self.view, self.codecs.of(own.schema), own)
         row = with_defaults(own.schema, own.values, self.now) if kept is None else {**kept, **own.values}
-        return completed(own.schema, row, self.now)
+        return with_computed(own.schema.readable, row, self.now)
 
     def _own_rows(self, schema: TableSchema) -> Iterator[tuple[bytes, dict[int, Value] | None]]:
         for (table, key), own in self._pending.items():

@@ -12,9 +12,17 @@ from catalog.engine.schema_change import tables_pb2 as pb
 from catalog.engine.schema_change.names import Names
 from catalog.engine.schema_change.plan import ItemChange
 from catalog.engine.schema_change.replica import TablesReplica
-from catalog.engine.schema_change.steps import ChangeStatus, Owned, change_row, stop_draft, undo_draft
+from catalog.engine.schema_change.steps import (
+    ChangeStatus,
+    Owned,
+    StoppedByOthersError,
+    change_row,
+    stop_draft,
+    undo_draft,
+)
 from catalog.engine.schema_change.store import Draft, TablesStore
 from catalog.engine.schema_change.stored_plan import stages_of
+from catalog.errors.tables import ChangeOvertakenError
 
 
 def undo_change(
@@ -41,7 +49,10 @@ def undo_change(
     store.commit(stop_or_undo)
     if items:
         take_back(names, items)
-        store.commit(lambda r: undo_draft(r, number, status, failure=failure, owner=stopped[0], is_stopped=True))
+        try:
+            store.commit(lambda r: undo_draft(r, number, status, failure=failure, owner=stopped[0], is_stopped=True))
+        except StoppedByOthersError as error:  # it was resumed in between
+            raise ChangeOvertakenError(number, change_row(store.replica, number).owner or "nobody") from error
         take_back(names, items)  # a late owner may have changed it meanwhile; from here on such a one sees the end
 
 

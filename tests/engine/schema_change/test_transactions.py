@@ -272,6 +272,32 @@ def test_a_computed_column_follows_every_write(other: Process) -> None:
     assert other.rows("orders")[0]["gross"] == Decimal("21.00")
 
 
+def test_rows_are_found_by_a_computed_column(other: Process) -> None:
+    """Although it cannot be set."""
+    other.ddl(CONSTRAINED, "CREATE INDEX by_gross ON orders (gross)")
+    other.insert("orders", {"id": 1, "price": 2})
+    with other.tables.transaction() as tx:
+        assert [row["id"] for row in tx.find("orders", gross=3)] == [1]
+
+
+def test_a_value_that_its_new_type_cannot_hold_is_refused_by_the_commit_and_read_until_then(
+    member: Process, other: Process
+) -> None:
+    """A transaction reads its own rows by the columns that it knows, however unfinished others are."""
+    for number in (1, 2):
+        member.write(lambda tx, key=number: tx.update("accounts", {"id": key}, {"owner": "7"}))  # type: ignore[misc]
+    change = member.submit("ALTER TABLE accounts ALTER COLUMN owner TYPE BIGINT")
+    while change.refresh().stage < 2:
+        member.owner.step(change.id)
+    tx = other.begin()
+    tx.update("accounts", {"id": 1}, {"owner": "x"})
+    assert tx.get("accounts", {"id": 1}) == {"id": 1, "owner": "x", "amount": 10}
+    with pytest.raises(ExpressionFailedError):
+        other.commit(tx)
+    member.owner.run(change.id)
+    assert other.rows("accounts")[0]["owner"] == 7
+
+
 def test_several_tables_change_in_one_commit(other: Process) -> None:
     """All of it is at one ts, and nothing of it before."""
     other.ddl("CREATE TABLE log (id BIGINT, text STRING, PRIMARY KEY (id))")

@@ -21,7 +21,7 @@ from catalog.engine.schema_change.plan import (
 )
 from catalog.engine.schema_change.schema import Element, ElementKind, State, TableSchema
 from catalog.engine.schema_change.statements import PrimaryKeyDefinition
-from catalog.errors.tables import NeededElsewhereError
+from catalog.errors.tables import NeededElsewhereError, RefusedChangeError
 
 
 def plan(planning: Planning, table: str, constraint: PrimaryKeyDefinition) -> Plan:
@@ -29,6 +29,10 @@ def plan(planning: Planning, table: str, constraint: PrimaryKeyDefinition) -> Pl
     old = schema.primary
     columns = key_columns(schema, constraint.columns, "a primary key")
     numbers = tuple(column.id for column in columns)
+    if computed := [column.name for column in columns if column.computed is not None]:
+        raise RefusedChangeError(
+            schema.name, f"{', '.join(computed)} is computed, and part of the primary key", "leave it out of the key"
+        )
     if numbers == old.columns:
         return Plan((), (), (f"{schema.name} has this primary key already",))
     keys = [
