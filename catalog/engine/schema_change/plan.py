@@ -162,7 +162,7 @@ def edited(  # noqa: C901 - one arm for each edit
             case PutElement(element=element):
                 schema = schema.with_elements([_dated(element, schema.element_by_id(element.id), version)])
             case DropColumn(column=number):
-                schema = schema.without(columns=[number])
+                schema = _with_heir_in_place(schema, number).without(columns=[number])
             case DropElement(element=number):
                 schema = schema.without(elements=[number])
             case PutState(state=state):
@@ -172,6 +172,16 @@ def edited(  # noqa: C901 - one arm for each edit
             case Bump():
                 pass
     return schema
+
+
+def _with_heir_in_place(schema: TableSchema, number: int) -> TableSchema:
+    """Return a schema in which the column that takes over another's values stands where that one does."""
+    heir = next((column for column in schema.columns if column.replaces == number), None)
+    if heir is None:
+        return schema
+    others = (column for column in schema.columns if column is not heir)
+    placed = ((heir, column) if column.id == number else (column,) for column in others)
+    return replace(schema, columns=tuple(column for own in placed for column in own))
 
 
 def _dated(part: _Part, known: TableColumn | Element | None, version: int) -> _Part:

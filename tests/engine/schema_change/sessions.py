@@ -2,15 +2,16 @@
 
 from __future__ import annotations
 
+import random
 from collections.abc import Callable
 from dataclasses import dataclass, field
-from typing import TYPE_CHECKING
 
 from catalog.engine.schema_change.transaction import TableTransaction
 from catalog.engine.schema_change.types import Value
 from catalog.errors import KeyExistsError, NoSuchRowError, TransactionConflictError
 from catalog.errors.base import CatalogError, ConstraintError
 from catalog.errors.tables import ExpressionFailedError, SchemaChangedError, UnknownTableError
+from tests.engine.schema_change.observer import Observer
 from tests.engine.schema_change.oracle import (
     Call,
     Fields,
@@ -27,9 +28,6 @@ from tests.engine.schema_change.oracle import (
 from tests.engine.schema_change.stores import Process
 from tests.engine.schema_change.wishes import VALUES
 
-if TYPE_CHECKING:
-    from tests.engine.schema_change.world import World
-
 KEYS = 3
 
 
@@ -44,8 +42,9 @@ class Read:
 
 @dataclass(slots=True, eq=False)
 class Session:
-    world: World
+    observer: Observer
     process: Process
+    chance: random.Random
     known: State = field(init=False)
     """The tables as they were when it began."""
     local: dict[int, Table] = field(init=False)
@@ -59,16 +58,16 @@ class Session:
     def __post_init__(self) -> None:
         self.transaction = self.process.begin()
         self.began = self.transaction.view.state.version
-        self.known = self.world.past[self.began].state
+        self.known = self.observer.past[self.began].state
         self.local = dict(self.known)
 
     def use(self) -> None:
-        chance = self.world.chance.random()
-        if chance < 0.5:
+        drawn = self.chance.random()
+        if drawn < 0.5:
             self.write()
-        elif chance < 0.6:
+        elif drawn < 0.6:
             self.get()
-        elif chance < 0.9:
+        elif drawn < 0.9:
             self.find()
         else:
             self.scan()
@@ -77,7 +76,7 @@ class Session:
         table = self._table()
         if table is None:
             return
-        chance = self.world.chance
+        chance = self.chance
         verb = chance.choice(list(Verb))
         key = self._key(table)
         settable = [c for c in table.columns if c.uid not in table.key and not c.source]
@@ -88,9 +87,9 @@ class Session:
         if verb is Verb.UPDATE and chance.random() < 0.2:
             values.update(self._key(table))
         call = Call(verb, table.uid, key, values if verb in {Verb.UPDATE, Verb.DELETE} else {**key, **values})
-        self._make(table, call)
+        self.make(table, call)
 
-    def _make(self, table: Table, call: Call) -> None:
+    def make(self, table: Table, call: Call) -> None:
         names = {column.uid: column.name for column in table.columns}
         key = {names[uid]: value for uid, value in call.key.items()}
         values = {names[uid]: value for uid, value in call.values.items()}
@@ -144,9 +143,9 @@ class Session:
             return
         kinds = {RuleKind.INDEX, RuleKind.UNIQUE}
         firsts = [rule.columns[0] for rule in table.rules if rule.kind in kinds] + [table.key[0]]
-        column = table.by_uid(self.world.chance.choice(firsts))
+        column = table.by_uid(self.chance.choice(firsts))
         assert column is not None
-        value = self.world.chance.choice(VALUES[column.kind])
+        value = self.chance.choice(VALUES[column.kind])
         try:
             found = self.transaction.find(table.name, **{column.name: value})
         except CatalogError as refused:
@@ -183,11 +182,11 @@ class Session:
             self.process.commit(self.transaction)
         except TransactionConflictError:
             self._count("conflict")
-            changed = [at for uid in self.used for at in self.world.touched.get(uid, ()) if at > self.began]
+            changed = [at for uid in self.used for at in self.observer.touched.get(uid, ()) if at > self.began]
             assert changed, f"a conflict over tables that nobody wrote: {self.used}"
         except SchemaChangedError as error:
             self._count("schema changed")
-            at = self.world.past[self.process.store.ts]
+            at = self.observer.past[self.process.store.ts]
             same = [u for u in self.used if u in at.state and at.state[u].stamp == self.known[u].stamp]
             left = [u for u in same if at.state[u].name in at.leaving]
             if len(same) - len(left) == len(self.used):
@@ -216,7 +215,7 @@ class Session:
 
     def _check_violated(self, error: CatalogError) -> None:
         """Check that what it wanted does break a rule that is public or closed, or cannot be computed."""
-        at = self.world.past[self.process.store.ts]
+        at = self.observer.past[self.process.store.ts]
         try:
             after = replayed(at.state, self.calls, self.known)
         except RefusedError:
@@ -240,10 +239,10 @@ class Session:
         self.reads.append(Read(table.uid, holds, {}))
 
     def _table(self) -> Table | None:
-        return self.world.chance.choice(list(self.local.values())) if self.local else None
+        return self.chance.choice(list(self.local.values())) if self.local else None
 
     def _key(self, table: Table) -> dict[int, Value]:
-        chance = self.world.chance
+        chance = self.chance
         key: dict[int, Value] = {}
         for uid in table.key:
             column = table.by_uid(uid)
@@ -252,7 +251,7 @@ class Session:
         return key
 
     def _count(self, outcome: str) -> None:
-        self.world.covered[outcome] += 1
+        self.observer.covered[outcome] += 1
 
 
 def _cut(rows: dict[Key, Fields], common: set[int]) -> dict[Key, dict[int, Value]]:

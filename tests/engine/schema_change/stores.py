@@ -10,6 +10,7 @@ from contextlib import AbstractContextManager
 from dataclasses import dataclass, field
 from enum import StrEnum
 from itertools import count
+from typing import Any
 
 from catalog.engine.log.protocol import Commit, CommitRequest, FaultPoint, LogState
 from catalog.engine.schema_change.change import SchemaChange
@@ -38,7 +39,8 @@ class ReadPoint(StrEnum):
 
 Point = FaultPoint | ReadPoint
 Hook = Callable[[Point], None]
-Landed = Callable[[Commit, object], None]
+Landed = Callable[[Commit, Any], None]
+"""Told of a commit, and of the purpose that its process gave it."""
 
 
 def pass_by(_point: Point) -> None:
@@ -55,7 +57,7 @@ class Observed(Memory):
     def __init__(self) -> None:
         super().__init__(now_ms=1_000_000)
         self.landed: Landed = unobserved
-        self.intents: dict[str, object] = {}
+        self.intents: dict[str, Any] = {}
 
     def land(self, expected: LogState, commit: Commit) -> bool:
         is_taken = super().land(expected, commit)
@@ -70,7 +72,7 @@ class MeetingLog(MemoryLog):
     def __init__(self, memory: Observed, hook: Hook = pass_by) -> None:
         super().__init__(memory, reached=hook)
         self._hook, self._observed = hook, memory
-        self.intent: object = None
+        self.intent: Any = None
         """The purpose of the commits that follow, for the observer of the memory."""
 
     def head(self, known: int) -> int:

@@ -12,37 +12,31 @@ from collections import Counter
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass, field
-from itertools import count
 from typing import TypeAlias
 from unittest.mock import patch
 
-from catalog.engine.log.protocol import Commit, FaultPoint, Operation
+from catalog.engine.log.protocol import FaultPoint
 from catalog.engine.schema_change import tables_pb2 as pb
 from catalog.engine.schema_change.folding import FoldingTask
 from catalog.engine.schema_change.maintenance import reorganise
-from catalog.engine.schema_change.replica import BULK_WRITE, SCHEMA_CHANGE, TablesReplica
+from catalog.engine.schema_change.replica import BULK_WRITE, TablesReplica
 from catalog.engine.schema_change.schema import TableState
-from catalog.engine.schema_change.steps import UNDONE, ChangeStatus, StoppedByOthersError
+from catalog.engine.schema_change.steps import ChangeStatus, StoppedByOthersError
 from catalog.engine.schema_change.store import Draft, put
 from catalog.errors import CatalogError, CommitFailedError, IndeterminateError
 from catalog.errors.tables import ChangeOvertakenError, ChangeStatusError, NotRevertibleError
 from tests.engine.log.places import Crash
-from tests.engine.schema_change.invariants import (
-    check_failure,
-    check_items,
-    check_state,
-    check_written,
-    closed_rules,
-    is_unseen,
-)
-from tests.engine.schema_change.oracle import Rule, State, replayed
+from tests.engine.schema_change.invariants import check_state
+from tests.engine.schema_change.observer import Observer
+from tests.engine.schema_change.oracle import State
 from tests.engine.schema_change.sessions import Session
 from tests.engine.schema_change.stores import Disk, Point, Process, ReadPoint
 from tests.engine.schema_change.wishes import Wish, Wishing
 from tests.memory_log import LostResponseError, MemoryLog
 
 MEMBERS = 3
-STEPS = 42
+STEPS = 36
+STAGES = 12
 ROUNDS_MAX = 400
 """Of steps by which all changes come to their end."""
 LOSABLE = frozenset(
@@ -54,19 +48,6 @@ LOSABLE = frozenset(
         FaultPoint.COMMIT_SEAL,
     }
 )
-
-
-@dataclass(frozen=True)
-class Past:
-    """What was true at one version of the log."""
-
-    state: State
-    closed: Mapping[int, list[Rule]]
-    """By table: the rules that writers were checked by, and that were not public yet."""
-    is_checking: bool
-    """Writers were checked by a rule that nobody sees, such as that a new primary key is unique."""
-    leaving: frozenset[str]
-    """Tables that were being made or dropped."""
 
 
 Doing: TypeAlias = "Callable[[World, int], None]"
@@ -85,27 +66,25 @@ class World:
     members: list[Process] = field(default_factory=list)
     sessions: dict[int, Session] = field(default_factory=dict)
     """The open transaction of each member."""
-    state: State = field(default_factory=dict)
-    past: dict[int, Past] = field(default_factory=dict)
-    wishes: dict[str, Wish] = field(default_factory=dict)
-    """Every statement that was ever submitted."""
-    covered: Counter[str] = field(default_factory=Counter)
-    violation: BaseException | None = None
+    due: tuple[Point, BaseException] | None = None
+    """A fault that comes at the next such point."""
     fault_rate: float = 0.0
     meeting_rate: float = 0.0
-    numbers: Iterator[int] = field(default_factory=lambda: count(1))
-    touched: dict[int, list[int]] = field(default_factory=dict)
-    """By table: the versions at which rows of it were changed."""
     _busy: list[int] = field(default_factory=list)
-    _seen: dict[int, pb.SchemaChangeValue] = field(default_factory=dict)
-    _owners: dict[tuple[int, int], str] = field(default_factory=dict)
 
     def __post_init__(self) -> None:
         self.wishing = Wishing(self.chance)
         self.members = [self._started(number) for number in range(MEMBERS)]
-        self.observer = TablesReplica.open(MemoryLog(self.disk.memory))
-        self._keep()
-        self.disk.memory.landed = self._landed
+        self.observer = Observer(TablesReplica.open(MemoryLog(self.disk.memory)), self.disk.items.names)
+        self.disk.memory.landed = self.observer.landed
+
+    @property
+    def state(self) -> State:
+        return self.observer.state
+
+    @property
+    def covered(self) -> Counter[str]:
+        return self.observer.covered
 
     def play(self, steps: int = STEPS) -> None:
         """Begin with two tables, let everything happen, and bring all of it to its end."""
@@ -125,17 +104,17 @@ class World:
         try:
             for _ in range(steps):
                 self.act(self.chance.randrange(MEMBERS))
-                self.raise_violation()
+                self.observer.raise_violation()
             self.fault_rate = self.meeting_rate = 0.0
             self.end()
         except Exception:
-            self.raise_violation()  # which came first
+            self.observer.raise_violation()  # which came first
             raise
 
     def ddl(self, wish: Wish) -> None:
-        self.wishes[wish.sql] = wish
+        self.observer.wishes[wish.sql] = wish
         self.members[0].ddl(wish.sql)
-        self.raise_violation()
+        self.observer.raise_violation()
 
     def act(self, number: int) -> None:
         """Let a member do one thing, from its beginning to its end, unless it stops midway."""
@@ -155,14 +134,10 @@ class World:
         finally:
             self._busy.pop()
 
-    def raise_violation(self) -> None:
-        if self.violation is not None:
-            raise self.violation
-
     # Rules of transactions
 
     def begin(self, number: int) -> None:
-        self.sessions[number] = Session(self, self.members[number])
+        self.sessions[number] = Session(self.observer, self.members[number], self.chance)
 
     def use(self, number: int) -> None:
         """Read or write something in an open transaction."""
@@ -176,12 +151,12 @@ class World:
             session.commit()
 
     def write(self, number: int) -> None:
-        """Do a whole transaction at once, of which the last call is a write."""
-        self.begin(number)
+        """Do a whole transaction at once, beside an open one; its last call is a write."""
+        session = Session(self.observer, self.members[number], self.chance)
         for _ in range(self.chance.choice([0, 0, 1, 2])):
-            self.sessions[number].use()
-        self.sessions[number].write()
-        self.commit(number)
+            session.use()
+        session.write()
+        session.commit()
 
     # Rules of schema changes
 
@@ -189,7 +164,7 @@ class World:
         """Submit any statement, unless enough of them are under way."""
         if len(self._unfinished(self.members[number])) < MEMBERS:
             wish = self.wishing.wish(self.state, maker)
-            self.wishes[wish.sql] = wish
+            self.observer.wishes[wish.sql] = wish
             with self.refused_if((CatalogError,)):
                 self.members[number].submit(wish.sql, patience_s=self.chance.choice([0, 3600]))
 
@@ -205,6 +180,12 @@ class World:
         wanted = own if own and self.chance.random() < 0.9 else list(running)
         if wanted:
             self._step(member, self.chance.choice(wanted))
+
+    def carry_out(self, number: int) -> None:
+        """Make many steps of a change, as many as most of them have."""
+        running = list(self._unfinished(self.members[number]))
+        for _ in range(STAGES if running else 0):
+            self._step(self.members[number], running[0])
 
     def pause(self, number: int) -> None:
         if wanted := list(self._unfinished(self.members[number])):
@@ -277,7 +258,7 @@ class World:
                     last.tables.resume(change, detach=True)
                 elif not ChangeStatus(last.tables.change_message(change).status).is_over:
                     self._step(last, change)
-                self.raise_violation()
+                self.observer.raise_violation()
         assert not self._unfinished(last), f"changes that never end: {self._unfinished(last)}"
         for schema in last.store.replica.schemas.values():
             assert (schema.change, schema.state) == (0, TableState.PUBLIC), f"{schema.name} is not at rest"
@@ -285,78 +266,15 @@ class World:
         assert items == wanted, f"the items are {items}, and the tables {wanted}"
         check_state(TablesReplica.open(MemoryLog(self.disk.memory)), self.state)
 
-    # Every commit that lands
-
-    def _landed(self, commit: Commit, intent: object) -> None:
-        try:
-            self._observe(commit, intent)
-        except BaseException as error:  # noqa: BLE001 - the process under way would take it for an answer of its log
-            self.violation = self.violation or error
-
-    def _observe(self, commit: Commit, intent: object) -> None:
-        rules = self.past[self.observer.state.version].closed
-        self.observer.follow()
-        before = self.state
-        if isinstance(intent, Session) and commit.operation is Operation.TRANSACTION:  # others maintain its files
-            intent.check_reads(before)
-            self.state = replayed(before, intent.calls, intent.known)
-            check_written(before, self.state, rules)
-            for uid in {call.table for call in intent.calls}:
-                self.touched.setdefault(uid, []).append(commit.version)
-        if any(file.collection == SCHEMA_CHANGE for file in commit.adds):
-            self._follow_changes()
-        self._keep()
-        check_state(self.observer, self.state)
-        check_items(self.observer, self.disk.items.names)
-
-    def _keep(self) -> None:
-        """Keep what is true at this version, for those that are refused because of it."""
-        schemas = self.observer.schemas.values()
-        by_name, names = {schema.name: schema for schema in schemas}, {schema.id: schema.name for schema in schemas}
-        banned = {wish.sql.split()[5]: wish.banned for wish in self.wishes.values() if wish.banned is not None}
-        closed = {
-            uid: closed_rules(by_name[table.name], table, self.state, names, banned)
-            for uid, table in self.state.items()
-            if table.name in by_name
-        }
-        hidden = any(is_unseen(schema, element) for schema in schemas for element in schema.elements)
-        leaving = frozenset(schema.name for schema in schemas if schema.state is not TableState.PUBLIC)
-        self.past[self.observer.state.version] = Past(self.state, closed, hidden, leaving)
-
-    def _follow_changes(self) -> None:
-        for number, row in self.observer.changes().items():
-            was = self._seen.get(number, pb.SchemaChangeValue())
-            if was == row:
-                continue
-            owner = self._owners.setdefault((number, row.owner_epoch), row.owner)
-            assert row.owner in {"", owner} or ChangeStatus(row.status).is_over, (
-                f"two owners of epoch {row.owner_epoch}"
-            )
-            status = ChangeStatus(row.status)
-            begun = status is ChangeStatus.SUCCEEDED and not was.is_visible
-            if (row.is_visible and not was.is_visible) or begun:
-                wish = self.wishes[row.statement]
-                if row.stages:
-                    self.state = wish.effect(self.state, self.numbers)
-                self.covered[wish.operation] += 1
-            if status.is_over and not ChangeStatus(was.status or ChangeStatus.PENDING).is_over:
-                self.covered[status.name] += 1
-                if status in UNDONE:
-                    self.covered[f"undone at stage {row.stage}"] += 1
-                if status is ChangeStatus.FAILED and row.stages:
-                    past = self.past[row.failure.at_ts].state
-                    check_failure(row, self.wishes[row.statement], past, self.numbers)
-                    self.covered["failed by rows"] += 1
-            if any(s.cur != s.min for s in self.observer.schemas.values()):
-                self.covered["adjacent"] += 1
-            self._seen[number] = row
-
     # How processes meet
 
     def _started(self, number: int) -> Process:
         return self.disk.open(f"host-{number}:{number}", lambda point: self._reached(number, point))
 
     def _reached(self, number: int, point: Point) -> None:
+        if self.due is not None and point == self.due[0]:
+            error, self.due = self.due[1], None
+            raise error
         if self.fault_rate and self._busy and point is not ReadPoint.HEAD and self.chance.random() < self.fault_rate:
             if point in LOSABLE and self.chance.random() < 0.6:
                 self.covered[f"lost at {point}"] += 1
@@ -390,12 +308,13 @@ class World:
 
 
 RULES: dict[Doing, int] = {
-    World.begin: 2,
+    World.begin: 1,
     World.use: 8,
-    World.commit: 4,
+    World.commit: 3,
     World.write: 8,
     World.submit: 5,
-    World.step: 22,
+    World.step: 20,
+    World.carry_out: 1,
     World.pause: 1,
     World.resume: 2,
     World.cancel: 1,
@@ -408,7 +327,7 @@ RULES: dict[Doing, int] = {
 
 WRITING: dict[Doing, int] = {World.write: 6, World.submit: 2, World.step: 12}
 """Of those the ones that make rows and constraints meet."""
-READING: dict[Doing, int] = {World.use: 12, World.commit: 3, World.write: 6, World.submit: 2, World.step: 6}
+READING: dict[Doing, int] = {World.use: 10, World.commit: 2, World.write: 5, World.submit: 4, World.carry_out: 4}
 """Of those the ones by which transactions read what others write or drop."""
 
 
